@@ -1,0 +1,1 @@
+"""Frozen records: what the rooms hand to each other. Standard library only."""
