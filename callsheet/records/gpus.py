@@ -5,14 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
-
 @dataclass(frozen=True, slots=True)
 class GpuClass:
     """A kind of GPU: what jobs can count on when they name it."""
 
     name: str  # h100, a100, a100-40g, l40s ...: lower case, letters, digits and "-"
-    vram_gib: int  # nominal memory
+    vram_gib: int  # nominal memory, as its maker says
     price: float  # relative price per hour, A100-80 = 1; small jobs prefer cheap classes
+    usable_gib: float = (
+        0.0  # what the driver reports in total (ECC and firmware take their part): what jobs can have
+    )
+    features: int = (
+        0  # rank of its generation: 0 fp16 only, 1 bf16, 2 fp8, 3 fp4; a higher one can do all of a lower
+    )
+
+
+#: Every known class, by memory. Usable memory: what NVML reports as total, less a little, since drivers differ.
+#: Prices: rough public on-demand prices; only their order matters.
+GPU_CLASSES = (
+    GpuClass("t4", 16, 0.20, 14.7, features=0),
+    GpuClass("l4", 24, 0.35, 22.0, features=2),
+    GpuClass("a10g", 24, 0.45, 22.0, features=1),
+    GpuClass("rtx4090", 24, 0.30, 23.5, features=2),
+    GpuClass("rtx5090", 32, 0.45, 31.4, features=3),
+    GpuClass("a100-40g", 40, 0.75, 39.4, features=1),
+    GpuClass("l40s", 48, 0.65, 44.5, features=2),
+    GpuClass("rtx6000ada", 48, 0.60, 47.4, features=2),
+    GpuClass("a100", 80, 1.00, 79.1, features=1),
+    GpuClass("h100", 80, 1.60, 79.1, features=2),
+    GpuClass("h200", 141, 2.20, 139.8, features=2),
+    GpuClass("b200", 180, 3.20, 178.3, features=3),
+)
 
 
 @dataclass(frozen=True, slots=True)
