@@ -6,6 +6,7 @@
     ├── SettingsError                  2   a setting is wrong; nothing was started
     ├── RequestError                   2   a request is wrong; nothing was stored
     │   └── NoGpuFits                  6   no GPU class of this deployment is large enough
+    ├── BadQueueName                   2   a queue name that the rule of routing/queues.py does not make
     ├── Refused                        6   the state of things forbids it
     │   ├── IdempotencyConflict        6   the key is known, with another body
     │   ├── UnsupportedOption          2   a Celery option that a job cannot honour
@@ -13,6 +14,7 @@
     ├── JobNotFound                    3   no record under that id
     ├── Unreachable                    5   broker or store do not answer
     ├── StorageError                   1   object storage refused, is full or not writable
+    │   └── ObjectNotFound             3   no object at that URL
     ├── ModelError                     1   model files are missing, truncated or of another kind
     ├── JobFailed                      1   what ``get()`` raises for a failed job
     │   └── JobExpired                 1   its deadline passed before it started
@@ -20,8 +22,8 @@
     ├── Fenced                         1   a newer attempt owns the job; this one writes nothing
     └── WaitTimeout                    4   the job goes on, the caller stopped waiting
 
-Each message says what happened, what that means for the job, and what to do next. All take one string, so that
-they survive Celery's JSON round trip.
+Each message says what happened, what that means for the job, and what to do next. All take one string, so
+that they survive Celery's JSON round trip.
 """
 
 from __future__ import annotations
@@ -49,6 +51,12 @@ class NoGpuFits(RequestError):
     """No GPU class of this deployment has the memory that the job needs."""
 
     exit_code = 6
+
+
+class BadQueueName(CallsheetError, ValueError):
+    """A queue name, or a part of one, that the rule of ``routing.queues`` does not make."""
+
+    exit_code = 2
 
 
 class Refused(CallsheetError):
@@ -85,6 +93,12 @@ class Unreachable(CallsheetError, ConnectionError):
 
 class StorageError(CallsheetError, OSError):
     """Object storage refused, is full, or is not writable. Nothing half-written is left."""
+
+
+class ObjectNotFound(StorageError):
+    """No object at that URL: it was never written, or was deleted."""
+
+    exit_code = 3
 
 
 class ModelError(CallsheetError):

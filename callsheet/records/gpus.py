@@ -20,7 +20,7 @@ class GpuClass:
     )
 
 
-#: Every known class, by memory. Usable memory: what NVML reports as total, less a little, since drivers differ.
+#: Every known class, by memory. Usable memory: what NVML reports as total, less a bit, as drivers differ.
 #: Prices: rough public on-demand prices; only their order matters.
 GPU_CLASSES = (
     GpuClass("t4", 16, 0.20, 14.7, features=0),

@@ -44,7 +44,7 @@ def _read(env: Mapping[str, str], file: Path | None) -> tuple[list[Given], list[
 
 
 def _take(given: Given, values: dict[str, Any], origins: dict[str, str]) -> list[str]:
-    """Put one given value among ``values``; answers its faults. It hides those of earlier sources in any case."""
+    """Put one given value among ``values``; answers its faults. It hides earlier sources in any case."""
     field = _BY_NAME.get(given.name)
     if field is None:
         return [_unknown(given)]

@@ -47,7 +47,7 @@ def _is_service_link(variable: str, value: str, *, known: bool) -> bool:
 
 
 def find_file(argument: Path | None, env: Mapping[str, str]) -> tuple[Path | None, str]:
-    """The settings file and who named it: the argument, ``CALLSHEET_CONFIG``, or nobody (./callsheet.toml)."""
+    """The settings file and who named it: the argument, ``CALLSHEET_CONFIG``, or nobody (./callsheet.toml)"""
     if argument is not None:
         return argument, "argument"
     if env.get(FILE_VARIABLE):
