@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PREFIX = "CALLSHEET_"
-FILE_VARIABLE = "CALLSHEET_CONFIG"  # names the settings file; the only variable that is no setting
+FILE_VARIABLE = "CALLSHEET_CONFIG"  # names the settings file
+GPU_VARIABLE = "CALLSHEET_GPU"  # the launcher tells each worker its GPU (JSON)
+NO_SETTINGS = frozenset({FILE_VARIABLE, GPU_VARIABLE})
 DEFAULT_FILE = "callsheet.toml"
 
 #: Kubernetes puts such variables into every container when a Service is called callsheet or callsheet-<x>.
@@ -32,7 +34,7 @@ def from_env(env: Mapping[str, str], known: frozenset[str]) -> Iterator[Given]:
     """Every ``CALLSHEET_*`` variable that is meant for us, in order of name."""
     for variable in sorted(env):
         name = variable.removeprefix(PREFIX).lower()
-        if not variable.startswith(PREFIX) or variable == FILE_VARIABLE:
+        if not variable.startswith(PREFIX) or variable in NO_SETTINGS:
             continue
         if _is_service_link(variable, env[variable], known=name in known):
             continue
