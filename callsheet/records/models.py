@@ -31,4 +31,5 @@ class ModelSpec:
     guidance: float  # default guidance scale
     max_guidance: float  # largest allowed
     license: str  # SPDX id or name of the weights' licence
+    tiling: bool = False  # the VAE decodes in tiles: much less memory, slightly other pixels where tiles meet
     note: str = ""  # one line for ``callsheet models``

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from callsheet.errors import BadQueueName
 from callsheet.records.gpus import Gpu
+from callsheet.records.jobs import Job
 from callsheet.routing.classes import smallest_first
 from callsheet.routing.placement import fits
 from callsheet.routing.queues import QueueName, parse_queue
@@ -47,3 +48,15 @@ def _classes(queues: Iterable[str], tier: str, lane: str) -> frozenset[str]:
         if (name.tier, name.lane) == (tier, lane):
             found.add(name.gpu_class)
     return frozenset(found)
+
+
+def reroutes(jobs: Iterable[Job], gpus: Iterable[Gpu]) -> dict[str, tuple[str, str]]:
+    """Moves for jobs of stranded queues: job id -> (GPU class, queue). Waiting jobs are left out."""
+    live = tuple(gpus)
+    moves = {}
+    for job in jobs:
+        old = parse_queue(job.queue)
+        home = new_home(job.need_gib, tier=old.tier, lane=old.lane, gpus=live)
+        if home is not None and home != old:
+            moves[job.id] = (home.gpu_class, str(home))
+    return moves
