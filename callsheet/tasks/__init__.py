@@ -1,1 +1,1 @@
-"""TODO"""
+"""The Celery tasks, what a job looks like to its caller, and publishing."""

@@ -1,0 +1,91 @@
+"""One round of each controller. Plain functions of the store and what they act through; safe to repeat at
+any time.
+
+Order of a tick: wake what is due, reap lost attempts, heal lost tickets, move stranded jobs, set quotas,
+release, deliver. Each is useful alone, so a fault in one does not stop the others (see ``tick``).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from callsheet.records.gpus import Gpu
+from callsheet.records.jobs import Job
+from callsheet.routing.queues import parse_queue
+from callsheet.routing.quotas import quotas
+from callsheet.routing.reroute import new_home, stranded
+from callsheet.settings import Settings
+from callsheet.store.protocol import Store
+
+STRANDED = 1000  # jobs moved from one queue in one tick
+
+#: Length of a Celery queue on the broker.
+Depth = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What the controllers act through."""
+
+    store: Store
+    settings: Settings
+    depth: Depth
+    release: Callable[[Store, str], int]  # publishes what one queue's quota allows
+    deliver: Callable[[Store, str], bool]
+
+
+def wake(hands: Hands) -> int:
+    """Jobs whose eta has come go to their backlog; jobs past their deadline expire."""
+    return len(hands.store.wake(op=_op()))
+
+
+def reap(hands: Hands) -> int:
+    """Attempts whose lease ran out go back to the backlog, or fail at the third crash."""
+    return len(hands.store.reap(max_crashes=hands.settings.max_crashes, op=_op()))
+
+
+def heal(hands: Hands) -> int:
+    """Tickets that are old while their queue is empty were lost: their jobs get new ones."""
+    healed = 0
+    for queue in hands.store.published():
+        if hands.depth(queue) == 0:
+            healed += len(hands.store.heal(queue, older_s=hands.settings.heal_after_s, op=_op()))
+    return healed
+
+
+def reroute(hands: Hands) -> int:
+    """Waiting jobs whose queue no live worker serves move to one that is served and that they fit."""
+    gpus = hands.store.gpus()
+    waiting = [
+        job_id
+        for queue in stranded(hands.store.backlog(), gpus)
+        for job_id in hands.store.backlog_jobs(queue, limit=STRANDED)
+    ]
+    jobs = (job for job in hands.store.get_many(waiting) if job is not None)
+    return sum(_move(hands, job, gpus) for job in jobs)
+
+
+def release(hands: Hands) -> int:
+    """Set the quotas that the live workers allow and publish up to them."""
+    allowed: Mapping[str, int] = quotas(hands.store.gpus(), hands.settings.release_depth)
+    hands.store.set_quotas(dict(allowed), op=_op())
+    return sum(hands.release(hands.store, queue) for queue in hands.store.backlog() if queue in allowed)
+
+
+def deliver(hands: Hands) -> int:
+    """Outcomes that a worker left undelivered."""
+    return sum(hands.deliver(hands.store, job_id) for job_id in hands.store.undelivered())
+
+
+def _move(hands: Hands, job: Job, gpus: list[Gpu]) -> bool:
+    now_in = parse_queue(job.queue)
+    home = new_home(job.need_gib, tier=now_in.tier, lane=now_in.lane, gpus=gpus)
+    if home is None:
+        return False
+    return hands.store.reroute(job.id, gpu_class=home.gpu_class, queue=str(home), op=_op())
+
+
+def _op() -> str:
+    return uuid.uuid4().hex

@@ -1,0 +1,56 @@
+"""The thin Celery shell: two plain beats send the tick, any controller worker carries it out."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from kombu.exceptions import ChannelError
+
+from callsheet import wiring
+from callsheet.app import CONTROL_QUEUE, app
+from callsheet.beat.controllers import Hands
+from callsheet.beat.tick import tick
+from callsheet.errors import Unreachable
+from callsheet.tasks.deliver import deliver
+from callsheet.tasks.publish import release
+
+log = logging.getLogger(__name__)
+
+
+def depth(queue: str) -> int:
+    """Messages that wait in a Celery queue (0 when it does not exist)."""
+    with app.connection_or_acquire() as connection:
+        channel = connection.default_channel
+        try:
+            return int(channel.queue_declare(queue=queue, passive=True).message_count)
+        except ChannelError:
+            return 0
+
+
+def hands() -> Hands:
+    """What this process's controllers act through."""
+    return Hands(wiring.store(), wiring.settings(), depth, release, deliver)
+
+
+@app.task(name="callsheet.tick", ignore_result=True, acks_late=False)
+def run_tick() -> dict[str, Any]:
+    """One tick, unless another controller has it. A store that is away is met again by the next one."""
+    try:
+        return tick(hands())
+    except Unreachable as fault:
+        log.warning("tick dropped: %s", fault)
+        return {}
+
+
+@app.on_after_finalize.connect
+def schedule(sender: Any, **_: Any) -> None:
+    """Beat's schedule: one tick each period."""
+    sender.conf.beat_schedule = {
+        "tick": {
+            "task": "callsheet.tick",
+            "schedule": wiring.settings().tick_s,
+            "options": {"queue": CONTROL_QUEUE, "routing_key": CONTROL_QUEUE, "ignore_result": True},
+        }
+    }
+    sender.conf.beat_max_loop_interval = 1.0

@@ -1,0 +1,88 @@
+"""Running a job in this process: ``task_always_eager``, ``.apply()`` and a plain call.
+
+The same path as a worker's, with the in-memory store in place of Redis: no broker, no server.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from celery.result import EagerResult
+
+from callsheet import wiring
+from callsheet.artifacts.objects import Objects
+from callsheet.errors import CallsheetError
+from callsheet.records.jobs import Job
+from callsheet.store.memory import MemoryStore
+from callsheet.store.protocol import Store
+from callsheet.tasks.face import JobFace
+from callsheet.tasks.outcome import value_of
+from callsheet.tasks.submit import Extras, Submitter
+
+#: Found by name, since this room stands below the workers' and producers must not load torch.
+PERFORMER = "callsheet.workers.perform"
+
+_one_at_a_time = threading.Lock()
+_store: MemoryStore | None = None
+
+
+def eager_store() -> MemoryStore:
+    """The memory of the jobs that ran in this process."""
+    global _store
+    if _store is None:
+        _store = MemoryStore(retention_s=wiring.settings().retention_s)
+    return _store
+
+
+def run_in_process(arguments: Mapping[str, Any], job_id: str) -> Job:
+    """Validate, record and run one job here and now. Answers the record of the ended job.
+
+    Raises RequestError before anything ran.
+    """
+    store = eager_store()
+    perform = import_module(PERFORMER).perform_here
+    submitter = Submitter(store, wiring.catalog(), wiring.settings(), release=_release_nothing)
+    with _one_at_a_time:
+        answer = submitter.submit(arguments, Extras(task_id=job_id))
+        job = store.get(answer.job_id)
+        if not job.ended:
+            store.set_quotas({job.queue: 1}, op=uuid.uuid4().hex)
+            for ticket in store.release(job.queue, op=uuid.uuid4().hex):
+                perform(ticket, store)
+    return store.get(answer.job_id)
+
+
+def _release_nothing(_store: Store, _queue: str) -> int:
+    return 0  # run_in_process releases by itself
+
+
+def result_or_raise(job: Job) -> dict[str, Any]:
+    """What the task function returns for an ended job."""
+    value = value_of(job)
+    if isinstance(value, CallsheetError):
+        raise value
+    return value
+
+
+class EagerVideoJob(JobFace, EagerResult):
+    """The result of a job that ran in this process; asks like a VideoJob."""
+
+    def _store(self) -> Store:
+        return eager_store()
+
+    def _objects(self) -> Objects:
+        return wiring.objects()
+
+    @property
+    def status(self) -> str:
+        """The job's state in callsheet's words."""
+        return str(self.record.state)
+
+    def wait(self, timeout: float | None = None, **kwargs: Any) -> Any:
+        """The result, or the job's error raised; it has ended already."""
+        kwargs.pop("progress", None)
+        return self.get(timeout, **kwargs)

@@ -1,0 +1,129 @@
+"""``generate_video``: the task that applications call."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from celery import Celery, Task
+from celery._state import _get_active_apps, connect_on_app_finalize
+
+from callsheet import wiring
+from callsheet.app import app
+from callsheet.errors import RequestError
+from callsheet.tasks.canvas import freeze_canvas
+from callsheet.tasks.eager import EagerVideoJob, result_or_raise, run_in_process
+from callsheet.tasks.job import VideoJob
+from callsheet.tasks.options import read_options
+from callsheet.tasks.publish import release
+from callsheet.tasks.submit import Extras, Submitter
+
+NAME = "callsheet.generate_video"
+POSITIONAL = ("prompt", "model")
+IN_A_CHAIN = "In a chain use generate_video.si(...): it takes no result of the task before it."
+
+
+def submitter() -> Submitter:
+    """The submitter of this process."""
+    return wiring.once(
+        "submitter", lambda: Submitter(wiring.store(), wiring.catalog(), wiring.settings(), release)
+    )
+
+
+class VideoTask(Task):
+    """A task whose ``apply_async`` records a job.
+
+    The broker gets a ticket only when a GPU can take it soon.
+    """
+
+    name = NAME
+    typing = False  # every fault of a request is reported at once, by our own check
+
+    @classmethod
+    def bind(cls, bound_to: Celery) -> Celery:
+        """Stay ours: a host's app binds every task of its registry to itself when it is finalized."""
+        if bound_to is app:
+            super().bind(bound_to)
+        return bound_to
+
+    def delay(self, *args: Any, **kwargs: Any) -> VideoJob | EagerVideoJob:
+        """Submit a job. Arguments: prompt, model, and the fields of ``VideoRequest``.
+
+        Raises RequestError (every fault at once), NoGpuFits, IdempotencyConflict, Unreachable; then nothing
+        was stored.
+        """
+        return self.apply_async(args, kwargs)
+
+    def apply_async(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> VideoJob | EagerVideoJob:
+        """Submit a job with Celery's options.
+
+        Honoured: countdown, eta, expires, task_id, link, link_error, ignore_result and those of canvases.
+        Every other option raises UnsupportedOption by name.
+        """
+        if app.conf.task_always_eager:
+            return self.apply(args, kwargs, **options)
+        read = read_options(options, now=lambda: wiring.store().now())
+        canvas = freeze_canvas(
+            read.canvas, producer=options.get("producer"), ignore_result=read.ignore_result
+        )
+        extras = Extras(read.task_id, canvas, read.not_before, read.deadline)
+        answer = submitter().submit(bind(args or (), kwargs or {}), extras)
+        job: VideoJob = self.AsyncResult(read.task_id or answer.job_id)
+        job.ignored = read.ignore_result
+        return job
+
+    def apply(
+        self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> EagerVideoJob:
+        """Run the job in this process, without a broker."""
+        read_options(
+            {k: v for k, v in options.items() if k not in ("throw", "logfile", "loglevel", "retries")},
+            now=lambda: 0.0,
+        )
+        for later in ("countdown", "eta"):
+            options.pop(later, None)
+        task_id = options.pop("task_id", None) or str(uuid.uuid4())
+        bind(args or (), kwargs or {})
+        done = super().apply(args, kwargs, task_id=task_id, **options)
+        return EagerVideoJob(done.id, done._result, done._state, traceback=done._traceback, name=NAME)
+
+    def AsyncResult(self, task_id: str, **kwargs: Any) -> VideoJob:  # noqa: N802  Celery's own hook
+        """The VideoJob of an id, as signatures, groups and chords ask for it."""
+        return VideoJob(task_id, backend=self.backend, task_name=self.name, app=app, **kwargs)
+
+    def run(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """A plain call: render here and now, and return the result."""
+        job = run_in_process(bind(args, kwargs), self.request.id or str(uuid.uuid4()))
+        return result_or_raise(job)
+
+
+def bind(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Positional and keyword arguments as one mapping. Raises RequestError on too many or doubled ones."""
+    if len(args) > len(POSITIONAL):
+        raise RequestError(
+            f"generate_video takes at most {len(POSITIONAL)} positional arguments ({', '.join(POSITIONAL)}), "
+            f"got {len(args)}; name the others. {IN_A_CHAIN}"
+        )
+    given = dict(zip(POSITIONAL, args, strict=False))
+    doubled = sorted(set(given) & set(kwargs))
+    if doubled:
+        raise RequestError(f"given twice: {', '.join(doubled)}. {IN_A_CHAIN}")
+    return {**given, **kwargs}
+
+
+generate_video: VideoTask = app.register_task(VideoTask())
+
+
+def _join_host(host: Celery) -> None:
+    """Let a host's app know our task, so that its chains, groups and workers submit to *our* broker."""
+    if host is not app:
+        host.tasks.setdefault(NAME, generate_video)
+
+
+connect_on_app_finalize(_join_host)
+for _finalized in _get_active_apps():
+    if _finalized.finalized:
+        _join_host(_finalized)

@@ -1,0 +1,111 @@
+"""``VideoJob``: the AsyncResult of a video job, which knows the record."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from celery import states
+from celery.result import AsyncResult
+from kombu.exceptions import OperationalError
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from callsheet import wiring
+from callsheet.artifacts.objects import Objects
+from callsheet.errors import JobNotFound, Unreachable
+from callsheet.records.states import CELERY
+from callsheet.store.protocol import Store
+from callsheet.tasks.face import JobFace
+
+AWAY_S = 30.0  # how long get() outlives a store that does not answer
+
+
+class VideoJob(JobFace, AsyncResult):
+    """An AsyncResult whose id is the job's, across any number of attempts.
+
+    ``state`` is Celery's word (PENDING, STARTED, SUCCESS, FAILURE, REVOKED), ``status`` is callsheet's
+    (pending, queued, running, succeeded ...). An id that nobody submitted raises JobNotFound instead of
+    pending for ever.
+    """
+
+    def _store(self) -> Store:
+        return wiring.store()
+
+    def _objects(self) -> Objects:
+        return wiring.objects()
+
+    @property
+    def status(self) -> str:
+        """The job's state in callsheet's words."""
+        try:
+            return str(self.record.state)
+        except JobNotFound:
+            if self.parent is not None:
+                return "pending"  # submitted when what stands before it in its chain has ended
+            raise
+
+    def wait(self, timeout: float | None = None, *, progress: bool = False, **kwargs: Any) -> Any:
+        """Block for the result; ``progress=True`` shows a bar on stderr.
+
+        Raises JobFailed, JobCancelled, WaitTimeout, JobNotFound. Takes what ``get`` takes, too.
+        """
+        if kwargs or self.parent is not None:
+            return self.get(timeout, **kwargs)
+        return self.wait_result(timeout, progress=progress)
+
+    def get(self, timeout: float | None = None, **kwargs: Any) -> Any:
+        """As Celery's ``get``, but an unknown id raises JobNotFound, and a store that restarts is waited
+        for.
+        """
+        self._must_exist()
+        ends = None if timeout is None else time.monotonic() + timeout
+        away_until: float | None = None
+        while True:
+            left = None if ends is None else max(ends - time.monotonic(), 0.0)
+            try:
+                return super().get(left, **kwargs)
+            except (RedisConnectionError, OperationalError) as fault:
+                now = time.monotonic()
+                away_until = away_until or now + AWAY_S
+                if now >= away_until or (ends is not None and now >= ends):
+                    raise _unreachable(self.id, fault) from fault
+                time.sleep(0.2)
+
+    def revoke(self, *_args: Any, **_kwargs: Any) -> None:
+        """Cancel the job: Celery's word for it."""
+        self.cancel(reason="revoked")
+
+    def _must_exist(self) -> None:
+        if self._cache is None and self.parent is None and self._find_meta()["status"] == states.PENDING:
+            self.job_id  # noqa: B018  raises JobNotFound
+
+    def _get_task_meta(self) -> dict[str, Any]:
+        if self._cache is not None:
+            return dict(self._cache)
+        meta = self._find_meta()
+        if meta["status"] in states.READY_STATES:
+            return dict(self._maybe_set_cache(meta))
+        try:
+            state = CELERY[self.record.state]
+        except JobNotFound:
+            if self.parent is None:
+                raise
+            state = states.PENDING
+        shown = state if state not in states.READY_STATES else states.STARTED  # delivery is under way
+        return {**meta, "status": shown}
+
+    def _find_meta(self) -> dict[str, Any]:
+        try:
+            meta: dict[str, Any] = self.backend.get_task_meta(self.id)
+        except (RedisConnectionError, OperationalError) as fault:
+            raise _unreachable(self.id, fault) from fault
+        return meta
+
+
+def _unreachable(job_id: str, fault: Exception) -> Unreachable:
+    return Unreachable(
+        f"the store does not answer ({fault}); job {job_id} is not touched by that: ask again when it is back"
+    )
+
+
+__all__ = ["VideoJob"]

@@ -1,0 +1,39 @@
+"""Publishing tickets. Only ``release`` publishes: a message is a ticket, the record is the truth."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+from kombu.exceptions import OperationalError
+
+from callsheet.records.jobs import Ticket
+from callsheet.store.protocol import Store
+from callsheet.tasks.ticket import attempt
+
+log = logging.getLogger(__name__)
+
+
+def publish(ticket: Ticket) -> bool:
+    """Put one ticket into its Celery queue. False when the broker does not answer: the reaper heals it."""
+    try:
+        attempt.apply_async(
+            args=(ticket.job_id, ticket.number, ticket.queue, ticket.format),
+            task_id=ticket.id,
+            queue=ticket.queue,
+            routing_key=ticket.queue,
+            ignore_result=True,
+            retry=False,
+            add_to_parent=False,
+            argsrepr=f"({ticket.job_id}, ticket {ticket.number})",
+            kwargsrepr="{}",
+        )
+    except (OperationalError, OSError) as fault:
+        log.warning("ticket %s not published (%s): the job waits and gets a new ticket", ticket.id, fault)
+        return False
+    return True
+
+
+def release(store: Store, queue: str) -> int:
+    """Release what the queue's quota allows and publish the tickets. Answers how many were published."""
+    return sum(publish(ticket) for ticket in store.release(queue, op=uuid.uuid4().hex))

@@ -1,0 +1,97 @@
+"""Submitting.
+
+Validate, place, record, release. Nothing is stored or published for a request that is wrong.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from callsheet.catalog import Catalog
+from callsheet.catalog.validate import build_request
+from callsheet.records.jobs import NewJob, Submitted
+from callsheet.routing.classes import live_classes
+from callsheet.routing.fit import need_gib
+from callsheet.routing.placement import place
+from callsheet.routing.queues import QueueName
+from callsheet.settings import Settings
+from callsheet.store.protocol import Store
+
+FLEET_S = 1.0  # how long a look at the live fleet is good for
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What comes from Celery's options rather than from the request's arguments."""
+
+    task_id: str = ""  # "" = draw one
+    canvas: Mapping[str, Any] | None = None
+    not_before: float = 0.0  # seconds since the epoch; 0 = at once
+    deadline: float = 0.0  # seconds since the epoch; 0 = none
+
+
+class Submitter:
+    """Turns arguments into a recorded job. Thread-safe; one per process."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        settings: Settings,
+        release: Callable[[Store, str], int],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._catalog, self._settings = store, catalog, settings
+        self._release, self._clock = release, clock
+        self._fleet: tuple[float, frozenset[str]] = (-FLEET_S, frozenset())
+
+    def submit(self, arguments: Mapping[str, Any], extras: Extras = Extras()) -> Submitted:
+        """Record one job and release what its queue's quota allows.
+
+        Raises RequestError (every fault at once), NoGpuFits, IdempotencyConflict, Unreachable.
+        """
+        job = self._new_job(arguments, extras)
+        answer = self._store.submit(job, op=uuid.uuid4().hex, alias=bool(extras.task_id))
+        if answer.created and not job.request.not_before:
+            self._release(self._store, job.queue)
+        return answer
+
+    def _new_job(self, arguments: Mapping[str, Any], extras: Extras) -> NewJob:
+        built = build_request(
+            arguments,
+            self._catalog,
+            now=self._clock(),
+            draw_seed=lambda: secrets.randbelow(2**63),
+            max_prompt_chars=self._settings.max_prompt_chars,
+        )
+        request = replace(
+            built.request,
+            not_before=extras.not_before,
+            deadline=min(filter(None, (built.request.deadline, extras.deadline)), default=0.0),
+        )
+        spec = self._catalog.get(request.model)
+        need = need_gib(spec, request.width, request.height, request.frames)
+        gpu_class = place(need, fleet=self._fleet_classes(), allowed=self._settings.gpu_classes)
+        queue = str(QueueName(request.tier, gpu_class, spec.name if spec.lane else ""))
+        return NewJob(
+            id=extras.task_id or str(uuid.uuid4()),
+            request=request,
+            body_hash=built.body_hash,
+            need_gib=need,
+            gpu_class=gpu_class,
+            queue=queue,
+            canvas=dict(extras.canvas or {}),
+        )
+
+    def _fleet_classes(self) -> frozenset[str]:
+        """GPU classes of the workers that are alive, looked up at most once a second."""
+        looked_at, classes = self._fleet
+        if self._clock() - looked_at >= FLEET_S or self._clock() < looked_at:
+            classes = live_classes(self._store.gpus())
+            self._fleet = (self._clock(), classes)
+        return classes

@@ -1,0 +1,60 @@
+"""The task that a ticket starts on a GPU worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from celery import Task
+from celery.exceptions import Ignore, Reject
+
+from callsheet.app import app
+from callsheet.records.jobs import Ticket
+from callsheet.records.states import State
+
+
+class Performer(Protocol):
+    """What a GPU worker does with a ticket; set by the worker at boot."""
+
+    def perform(self, ticket: Ticket) -> State | str:
+        """Run one attempt, deliver its outcome and let the queue refill.
+
+        Answers the job's state afterwards, or the reason why the ticket was refused.
+        """
+        ...
+
+
+_make: Callable[[], Performer] | None = None
+_performer: Performer | None = None
+
+
+def set_performer(make: Callable[[], Performer]) -> None:
+    """Say how this process runs attempts. ``make`` is called in the pool's child, at its first ticket."""
+    global _make, _performer
+    _make, _performer = make, None
+
+
+def performer() -> Performer:
+    """The performer of this process, made on first use."""
+    global _performer
+    if _performer is None:
+        if _make is None:
+            raise Reject("this worker owns no GPU: start it with `callsheet worker`", requeue=True)
+        _performer = _make()
+    return _performer
+
+
+@app.task(name="callsheet.attempt", bind=True, ignore_result=True, acks_late=True, max_retries=None)
+def attempt(self: Task, job_id: str, number: int, queue: str, format: int = 1) -> dict[str, Any]:
+    """Run the attempt that this ticket permits.
+
+    Answers what Flower shows. A ticket without meaning (duplicate, redelivered, cancelled, re-routed) is
+    rejected.
+    """
+    answer = performer().perform(Ticket(job_id, number, queue, format))
+    if not isinstance(answer, State):
+        raise Reject(f"{job_id}.{number}: {answer}", requeue=False)
+    if answer is State.PENDING:
+        self.send_event("task-retried", exception="handed back", traceback="")
+        raise Ignore(f"{job_id} handed back")
+    return {"job": job_id, "state": str(answer)}

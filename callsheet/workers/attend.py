@@ -1,0 +1,59 @@
+"""What a worker's child does with a ticket: the attempt, then its delivery, then the queue's refill."""
+
+from __future__ import annotations
+
+import logging
+
+from callsheet import wiring
+from callsheet.errors import Unreachable
+from callsheet.records.gpus import Gpu
+from callsheet.records.jobs import Ticket
+from callsheet.records.states import State
+from callsheet.store.protocol import Store
+from callsheet.tasks.deliver import deliver
+from callsheet.tasks.publish import release
+from callsheet.workers.journal import SlateJournal
+from callsheet.workers.perform import Performer, set_threads
+from callsheet.workers.resident import ResidentModels
+from callsheet.workers.slate import Slate
+
+log = logging.getLogger(__name__)
+
+
+class Attendant:
+    """A performer that also delivers and refills.
+
+    Made in the child: torch and obstore never meet the parent.
+    """
+
+    def __init__(self, slate: Slate, gpu: Gpu) -> None:
+        settings = wiring.settings()
+        set_threads(settings)
+        self._performer = Performer(
+            store=wiring.store(),
+            objects=wiring.objects,
+            catalog=wiring.catalog(),
+            settings=settings,
+            resident=ResidentModels(settings.max_resident_models),
+            journal=SlateJournal(slate),
+            worker=gpu.name,
+        )
+
+    def perform(self, ticket: Ticket) -> State | str:
+        """Run the attempt, then deliver and refill.
+
+        Both are left to the controllers when the store is away.
+        """
+        answer = self._performer.perform(ticket)
+        try:
+            follow_up(wiring.store(), ticket, delivered=isinstance(answer, State))
+        except Unreachable as fault:
+            log.warning("after job %s: %s; the controllers go on from here", ticket.job_id, fault)
+        return answer
+
+
+def follow_up(store: Store, ticket: Ticket, *, delivered: bool) -> None:
+    """Deliver an outcome, when there is one, and release what the queue's quota allows."""
+    if delivered:
+        deliver(store, ticket.job_id)
+    release(store, ticket.queue)
