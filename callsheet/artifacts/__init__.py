@@ -1,1 +1,1 @@
-"""TODO"""
+"""Films in object storage: ``s3://``, ``file://`` and ``memory://`` as one class."""
