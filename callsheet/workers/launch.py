@@ -38,7 +38,7 @@ def plan(
     devices: Sequence[Device], settings: Settings, *, host: str, lock_fds: Sequence[int] = ()
 ) -> list[Child]:
     """The workers to run. Each inherits its GPU's lock, which lasts as long as any of its processes."""
-    fds = [(fd,) for fd in lock_fds] or [()] * len(devices)
+    fds: list[tuple[int, ...]] = [(fd,) for fd in lock_fds] or [()] * len(devices)
     return [_child(device, settings, host, one) for device, one in zip(devices, fds, strict=True)]
 
 
