@@ -56,13 +56,13 @@ def masked(field: Field, value: object) -> str:
     return mask_url(show(value)) if field.metadata["unit"] == "URL" else show(value)
 
 
-def unknown(name: str, origin: str, known: Collection[str]) -> str:
-    """Fault of a name that is no setting, with the nearest one that is."""
+def unknown(name: str, origin: str, known: Collection[str], spell: Callable[[str], str] = str) -> str:
+    """Fault of a name that is no setting, and the nearest; ``spell`` writes names as their source does."""
     import difflib  # only a faulty start needs it
 
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else "`callsheet config` lists every setting"
-    return f"{name} (from {origin}) is not a setting; {hint}"
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    hint = f"did you mean {spell(near[0])}?" if near else "`callsheet config` lists every setting"
+    return f"{spell(name)} (from {origin}) is not a setting; {hint}"
 
 
 def raise_faults(faults: Collection[str]) -> None:

@@ -63,8 +63,8 @@ def _take(given: Given, values: dict[str, Any], origins: dict[str, str]) -> list
 
 def _unknown(given: Given) -> str:
     if given.origin.startswith(PREFIX):
-        return unknown(given.origin, "the environment", [PREFIX + name.upper() for name in _BY_NAME])
-    return unknown(given.name, given.origin, _BY_NAME.keys())
+        return unknown(given.name, "the environment", _BY_NAME, spell=lambda name: PREFIX + name.upper())
+    return unknown(given.name, given.origin, _BY_NAME)
 
 
 def _located(given: Given, value: object, unit: str) -> object:

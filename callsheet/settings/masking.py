@@ -8,7 +8,7 @@ MASK = "***"
 
 _SEPARATOR = re.compile(r";(?=[\w+.-]+://)")  # Celery joins the URLs of several servers with ";"
 _PASSWORD = re.compile(
-    r"^((?:[\w+.-]+://)?[^:@/]*):(.*)@", re.DOTALL
+    r"^((?:[\w+.-]+://)?[^:@/]*):(?!//)(.*)@", re.DOTALL
 )  # up to the last "@": passwords hold anything
 _QUERY = re.compile(r"([?&][^=&]*(?:passw|secret|token)[^=&]*=)[^&#]*", re.IGNORECASE)
 

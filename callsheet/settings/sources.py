@@ -9,8 +9,7 @@ from pathlib import Path
 
 PREFIX = "CALLSHEET_"
 FILE_VARIABLE = "CALLSHEET_CONFIG"  # names the settings file
-GPU_VARIABLE = "CALLSHEET_GPU"  # the launcher tells each worker its GPU (JSON)
-NO_SETTINGS = frozenset({FILE_VARIABLE, GPU_VARIABLE})
+GPU_VARIABLE = "CALLSHEET_GPU"  # the launcher tells each worker its GPU, as a JSON object
 DEFAULT_FILE = "callsheet.toml"
 
 #: Kubernetes puts such variables into every container when a Service is called callsheet or callsheet-<x>.
@@ -34,11 +33,15 @@ def from_env(env: Mapping[str, str], known: frozenset[str]) -> Iterator[Given]:
     """Every ``CALLSHEET_*`` variable that is meant for us, in order of name."""
     for variable in sorted(env):
         name = variable.removeprefix(PREFIX).lower()
-        if not variable.startswith(PREFIX) or variable in NO_SETTINGS:
+        if not variable.startswith(PREFIX) or _is_no_setting(variable, env[variable]):
             continue
-        if _is_service_link(variable, env[variable], known=name in known):
-            continue
-        yield Given(name, env[variable], variable, Path.cwd())
+        if not _is_service_link(variable, env[variable], known=name in known):
+            yield Given(name, env[variable], variable, Path.cwd())
+
+
+def _is_no_setting(variable: str, value: str) -> bool:
+    # a person who writes CALLSHEET_GPU=h100 meant CALLSHEET_GPUS and is to be told
+    return variable == FILE_VARIABLE or (variable == GPU_VARIABLE and value.startswith("{"))
 
 
 def _is_service_link(variable: str, value: str, *, known: bool) -> bool:
@@ -49,7 +52,7 @@ def _is_service_link(variable: str, value: str, *, known: bool) -> bool:
 
 
 def find_file(argument: Path | None, env: Mapping[str, str]) -> tuple[Path | None, str]:
-    """The settings file and who named it: the argument, ``CALLSHEET_CONFIG``, or nobody (./callsheet.toml)"""
+    """The settings file and who named it: argument, ``CALLSHEET_CONFIG`` or nobody (./callsheet.toml)."""
     if argument is not None:
         return argument, "argument"
     if env.get(FILE_VARIABLE):
