@@ -1,0 +1,104 @@
+"""Records to and from flat Redis hashes: every value a string, absent = the field's default.
+
+Beside the fields of :class:`Job`, a job's hash holds ``body_hash``, ``tenant``, ``tenant_tag`` (as in keys),
+``idem`` (its idempotency key), ``deadline``, ``not_before``, ``start_tag`` (its place in the backlog), ``op``
+(of its submit) and ``deliver_token`` / ``deliver_until`` (who delivers it now). Times have six digits: Lua's
+own number format would cut them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from callsheet.records.gpus import Gpu
+from callsheet.records.jobs import FORMAT, Event, Job, NewJob, Outcome
+from callsheet.records.requests import VideoRequest
+from callsheet.records.states import State
+from callsheet.store.keys import tag
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": float,
+    "str": str,
+    "bool": lambda text: text == "1",
+    "State": State,
+    "VideoRequest": lambda text: VideoRequest.from_json(json.loads(text)),
+    "dict[str, Any]": json.loads,
+    "tuple[str, ...]": lambda text: tuple(json.loads(text)),
+}
+_JOB_READERS = {f.name: _READERS[str(f.type)] for f in fields(Job) if f.name != "id"}
+_GPU_READERS = {f.name: _READERS[str(f.type)] for f in fields(Gpu) if f.name != "name"}
+
+
+def stamp(seconds: float) -> str:
+    """A time or duration as stored."""
+    return f"{seconds:.6f}"
+
+
+def pairs(flat: Iterable[str]) -> dict[str, str]:
+    """``[field, value, field, value ...]`` as a script answers it."""
+    items = iter(flat)
+    return dict(zip(items, items, strict=True))
+
+
+def new_job_fields(job: NewJob) -> dict[str, str]:
+    """The part of a new record that the caller knows; the script adds state and times."""
+    request = job.request
+    return {
+        "request": json.dumps(request.to_json(), separators=(",", ":")),
+        "body_hash": job.body_hash,
+        "need_gib": repr(job.need_gib),
+        "gpu_class": job.gpu_class,
+        "queue": job.queue,
+        "format": str(FORMAT),
+        "steps": str(request.steps),
+        "tenant": request.tenant,
+        "tenant_tag": tag(request.tenant),
+        "idem": request.idempotency_key,
+        "deadline": stamp(request.deadline),
+        "not_before": stamp(request.not_before),
+        "canvas": json.dumps(job.canvas, separators=(",", ":")),
+    }
+
+
+def outcome_fields(outcome: Outcome) -> dict[str, str]:
+    """What ``finish`` writes as it stands; GPU-seconds and step need the record."""
+    names = ("film", "manifest", "frames_sha256", "error_type", "error")
+    return {name: getattr(outcome, name) for name in names if getattr(outcome, name)}
+
+
+def read_job(job_id: str, record: Mapping[str, str]) -> Job:
+    """The record of a non-empty hash."""
+    known = {name: read(record[name]) for name, read in _JOB_READERS.items() if name in record}
+    return Job(id=job_id, **known)
+
+
+def read_event(entry: Mapping[str, str]) -> Event:
+    """One entry of the events stream."""
+    return Event(
+        at=float(entry["at"]),
+        kind=entry["kind"],
+        attempt=int(entry["attempt"]),
+        worker=entry["worker"],
+        reason=entry["reason"],
+    )
+
+
+def gpu_fields(gpu: Gpu) -> dict[str, str]:
+    """A GPU as stored; ``seen_at`` is left to the store."""
+    return {name: _plain(value) for name, value in asdict(gpu).items() if name not in ("name", "seen_at")}
+
+
+def read_gpu(name: str, record: Mapping[str, str]) -> Gpu:
+    """The GPU of a non-empty hash."""
+    known = {field: read(record[field]) for field, read in _GPU_READERS.items() if field in record}
+    return Gpu(name=name, **known)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return json.dumps(value) if isinstance(value, (tuple, list)) else str(value)

@@ -1,0 +1,15 @@
+-- tick:{controller}  hash  number, token, busy_until
+--
+-- args: controller, number, token, busy_s. Answers {"1"} (begun, or begun before under this token) or {"0"}.
+
+local name, number, token = key.tick(arg(1)), arg(2), arg(3)
+local tick = redis.call('HMGET', name, 'number', 'token', 'busy_until')
+if tick[1] == number and tick[2] == token then
+  return { '1' }
+end
+if tick[1] and (num(number) <= num(tick[1]) or num(tick[3]) > NOW) then
+  return { '0' }
+end
+redis.call('HSET', name, 'number', number, 'token', token, 'busy_until', stamp(NOW + num(arg(4))))
+redis.call('PEXPIRE', name, TICK_TTL_MS)
+return { '1' }

@@ -1,0 +1,28 @@
+-- job:{id}  hash  SUCCEEDED or FAILED, with TTL from now on (so its side keys)
+-- running   zset  left         undelivered  set  entered         ended  zset  entered
+--
+-- args: id, attempt, token, state, step, gpu_s useful, wasted, loading, then field, value ... of the outcome.
+-- Answers {"1"} or {"0"} (fenced, nothing written).
+
+local memo = recall()
+if memo then
+  return memo
+end
+
+local job = read(arg(1))
+if not owns(job, arg(2), arg(3)) then
+  return answer({ '0' })
+end
+local changes = {
+  gpu_s_useful = stamp(num(job.gpu_s_useful) + num(arg(6))),
+  gpu_s_wasted = stamp(num(job.gpu_s_wasted) + num(arg(7))),
+  gpu_s_loading = stamp(num(job.gpu_s_loading) + num(arg(8))),
+}
+if num(arg(5)) > 0 then
+  changes.step = arg(5)
+end
+for i = 13, #ARGV, 2 do
+  changes[ARGV[i]] = ARGV[i + 1]
+end
+move(job, arg(4), arg(4), changes.error_type or '', changes)
+return answer({ '1' })

@@ -1,0 +1,74 @@
+-- job:{id}             hash    written
+-- idem:{tenant}:{key}  hash    read, written
+-- alias:{name}         string  read, written      job:{first}:aliases  hash  written when alias
+-- backlog:{queue} | held, deadlines, jobs:*, queues  written      undelivered  set  marked again for an alias
+--
+-- args: id, alias ("1" or ""), then field, value ... of the record.
+-- Answers {"created" | "known" | "conflict", id}. The record keeps its op: that is the memory for a repeat.
+
+local id, alias = arg(1), arg(2) == '1'
+local job = { id = id, state = 'pending', attempt = '0', ticket = '0', worker = '', token = '', op = OP }
+for i = 7, #ARGV, 2 do
+  job[ARGV[i]] = ARGV[i + 1]
+end
+
+-- The outcome goes to one more name, with links of its own.
+local function add_name(first)
+  redis.call('SET', key.alias(id), first.id)
+  redis.call('HSET', key.aliases(first.id), id, job.canvas)
+  event(first, 'aliased', id)
+  local left = redis.call('PTTL', key.job(first.id))
+  if left > 0 then
+    redis.call('PEXPIRE', key.alias(id), left)
+    redis.call('PEXPIRE', key.aliases(first.id), left)
+    redis.call('SADD', key.undelivered(), first.id)
+    redis.call('HSET', key.job(first.id), 'delivered', '0')
+  end
+end
+
+local first = resolve(id)
+local named = first ~= nil
+if not first and job.idem ~= '' then
+  local known = redis.call('HGET', key.idem(job.tenant_tag, job.idem), 'job_id')
+  first = known and read(known)
+end
+if first and first.op == OP then
+  return { 'created', first.id }
+elseif first then
+  if first.body_hash ~= job.body_hash then
+    return { 'conflict', first.id }
+  end
+  if alias and not named then
+    add_name(first)
+  end
+  return { 'known', first.id }
+end
+
+-- Strictly later than any job before it, so that order of arrival is a total order.
+local newest = num(redis.call('ZREVRANGE', key.jobs_all(), 0, 0, 'WITHSCORES')[2])
+job.created_at = stamp(math.max(NOW, newest + 0.000001))
+job.start_tag = job.created_at
+
+if num(job.not_before) > NOW then
+  job.state = 'held'
+end
+local flat = {}
+for field, value in pairs(job) do
+  if field ~= 'id' then
+    flat[#flat + 1] = field
+    flat[#flat + 1] = value
+  end
+end
+redis.call('HSET', key.job(id), unpack(flat))
+if job.idem ~= '' then
+  redis.call('HSET', key.idem(job.tenant_tag, job.idem), 'job_id', id, 'body_hash', job.body_hash)
+end
+if num(job.deadline) > 0 then
+  redis.call('ZADD', key.deadlines(), job.deadline, id)
+end
+redis.call('SADD', key.queues(), job.queue)
+redis.call('ZADD', key.jobs_all(), job.created_at, id)
+redis.call('ZADD', key.jobs_tenant(job.tenant_tag), job.created_at, id)
+enter(job)
+event(job, 'submitted', '')
+return { 'created', id }

@@ -1,0 +1,115 @@
+"""What both stores decide alike: limits, texts and the few pure rules that the protocol leaves open.
+
+The Lua scripts get the numbers and texts of this file in front of them (see ``scripts.py``), so that
+none of them is written twice.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from callsheet import errors
+from callsheet.records.jobs import Job, NewJob, Outcome
+from callsheet.records.states import State
+
+OP_TTL_S = 120.0  # how long the first answer to an ``op`` is kept for a repeat
+EVENTS_MAX = 200  # newest events kept per job
+TICK_TTL_S = 86_400.0  # how long a controller's last tick number is remembered
+REPORT_TTL_S = 60.0  # how long a tick's report is kept
+TRIM_MAX = 100  # index entries trimmed by one transition
+RELEASE_MAX = 1000  # jobs that one release looks at, counting those that expire
+
+EXPIRED_TEXT = (
+    "The deadline passed before the job started, so nothing was rendered. "
+    "Submit it again with a later deadline, or in a tier that waits less."
+)
+CANCELLED_TEXT = "The job was cancelled (%s), so there is no film. Submit it again to render it."
+LOST_TEXT = (
+    "Its worker %s was lost in attempt %s at step %s of %s (phase: %s); workers lost by this job: %s. It has "
+    "failed so that it does not take down one worker after another. Read that worker's log, then submit it "
+    "again."
+)
+
+ORDERS = frozenset({"yield", "cancel"})
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,199}")
+
+
+def micro(seconds: float) -> float:
+    """Times and GPU-seconds are kept to the microsecond."""
+    return round(seconds, 6)
+
+
+def check_submit(job: NewJob, op: str) -> None:
+    """Raises RequestError for an id that cannot be part of a key, ValueError for a missing op."""
+    check_op(op)
+    if not _ID.fullmatch(job.id):
+        raise errors.RequestError(
+            f"The job id {job.id!r} cannot be used; nothing was stored. An id has 1 to 200 letters, digits, "
+            f"'_', '.', '@' or '-' and begins with a letter or digit. Leave it out to have one drawn."
+        )
+
+
+def is_id(name: str) -> bool:
+    """Whether a job can have that id at all."""
+    return _ID.fullmatch(name) is not None
+
+
+def check_op(op: str) -> None:
+    """An empty op would make every verb a repeat of the first one. Raises ValueError."""
+    if not op:
+        raise ValueError(
+            "op is empty: draw a token (for example uuid4().hex) once per call and keep it for repeats"
+        )
+
+
+def check_order(order: str) -> None:
+    """Raises ValueError for an order that no attempt understands."""
+    if order not in ORDERS:
+        raise ValueError(f"order {order!r} is none of {sorted(ORDERS)}")
+
+
+def check_outcome(outcome: Outcome) -> None:
+    """Raises ValueError for an outcome that does not end an attempt by itself."""
+    if outcome.state not in (State.SUCCEEDED, State.FAILED):
+        raise ValueError(f"an attempt ends succeeded or failed, not {outcome.state}")
+
+
+def not_found(name: str) -> errors.JobNotFound:
+    """The error for a name without a record."""
+    return errors.JobNotFound(
+        f"No job is recorded under {name!r}: it was never submitted here, or its record is past its "
+        "retention. Check the id, and that you look at the store it was submitted to."
+    )
+
+
+def conflict(new: NewJob, first: str) -> errors.IdempotencyConflict:
+    """The error for a known id or idempotency key with another body."""
+    key = new.request.idempotency_key
+    what = f"idempotency key {key!r}" if key else f"job id {new.id!r}"
+    return errors.IdempotencyConflict(
+        f"The {what} already belongs to job {first!r} with another request; nothing was stored. "
+        "Send the very same request to get that job, or use a new key."
+    )
+
+
+def cursor_score(cursor: str) -> float:
+    """The ``created_at`` that a page ended with; infinite for the first page. Raises RequestError."""
+    if not cursor:
+        return math.inf
+    try:
+        return float(cursor)
+    except ValueError:
+        raise errors.RequestError(
+            f"The cursor {cursor!r} is none that a listing answered. Leave it empty to begin with the newest."
+        ) from None
+
+
+def next_cursor(jobs: list[Job], limit: int) -> str:
+    """Cursor after ``limit`` of the jobs found; "" when there are no more than that."""
+    return f"{jobs[limit - 1].created_at:.6f}" if len(jobs) > limit > 0 else ""
+
+
+def lost_text(job: Job, crashes: int) -> str:
+    """The evidence when a job fails because its workers were lost."""
+    return LOST_TEXT % (job.worker or "?", job.attempt, job.step, job.steps, job.phase or "?", crashes)

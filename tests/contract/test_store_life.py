@@ -1,0 +1,494 @@
+"""Contract of both stores: submit, release, claim, renew, finish, hand back, cancel, order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from callsheet import errors
+from callsheet.records.jobs import FORMAT, Job, Outcome, Ticket
+from callsheet.records.states import State
+from callsheet.store.protocol import ClaimRefused, Lease, Store
+from tests.support.clock import Clock
+from tests.support.jobs import (
+    FAILURE,
+    QUEUE,
+    SUCCESS,
+    claimed,
+    ended,
+    finish,
+    kinds,
+    new_job,
+    op,
+    queued,
+    renew,
+    request,
+    running,
+    submitted,
+)
+
+# -- submit
+
+
+def test_submit_records_a_pending_job_without_ticket(store: Store, clock: Clock) -> None:
+    canvas = {"link": ["x"], "empty": [], "deep": {"a": 1.5}}
+    answer = store.submit(new_job("film", canvas=canvas, prompt='emoji 🎬 and "quotes"\n'), op=op())
+    assert (answer.job_id, answer.created) == ("film", True)
+    assert store.get("film") == Job(
+        id="film",
+        state=State.PENDING,
+        request=request(prompt='emoji 🎬 and "quotes"\n'),
+        need_gib=1.5,
+        gpu_class="h100",
+        queue=QUEUE,
+        steps=8,
+        created_at=clock.now,
+        canvas=canvas,
+    )
+    assert store.backlog() == {QUEUE: 1}
+    assert store.published() == {}
+    assert kinds(store, "film") == ["submitted"]
+
+
+def test_jobs_of_the_same_instant_keep_their_order(store: Store) -> None:
+    ids = [submitted(store, f"j{n}") for n in (3, 1, 2)]
+    assert store.backlog_jobs(QUEUE) == ids
+    times = [store.get(job_id).created_at for job_id in ids]
+    assert times == sorted(set(times))
+
+
+def test_a_clock_that_goes_back_keeps_the_order(store: Store, clock: Clock) -> None:
+    first = submitted(store)
+    clock.advance(-100)
+    second = submitted(store)
+    assert store.backlog_jobs(QUEUE) == [first, second]
+
+
+def test_a_job_for_later_is_held(store: Store, clock: Clock) -> None:
+    job_id = submitted(store, not_before=clock.now + 60)
+    assert store.get(job_id).state is State.HELD
+    assert store.backlog() == {}
+
+
+def test_submit_repeated_with_one_op_answers_created_again(store: Store) -> None:
+    job, token = new_job(), op()
+    assert store.submit(job, op=token).created
+    assert store.submit(job, op=token).created
+    assert store.backlog() == {QUEUE: 1}
+    assert not store.submit(job, op=op()).created
+
+
+def test_a_known_id_with_another_body_is_refused(store: Store) -> None:
+    submitted(store, "film", body="one")
+    with pytest.raises(errors.IdempotencyConflict, match="film"):
+        submitted(store, "film", body="two")
+    assert store.counts()[State.PENDING] == 1
+
+
+def test_an_idempotency_key_answers_the_first_job(store: Store) -> None:
+    first = submitted(store, idempotency_key="k")
+    answer = store.submit(new_job(idempotency_key="k"), op=op())
+    assert (answer.job_id, answer.created) == (first, False)
+    assert store.backlog_jobs(QUEUE) == [first]
+
+
+def test_an_idempotency_key_with_another_body_is_refused(store: Store) -> None:
+    first = submitted(store, body="one", idempotency_key="k")
+    with pytest.raises(errors.IdempotencyConflict, match=first):
+        submitted(store, "other", body="two", idempotency_key="k")
+    with pytest.raises(errors.JobNotFound):
+        store.get("other")
+
+
+@pytest.mark.parametrize(("one", "two"), [(("a", "k"), ("b", "k")), (("a:b", "c"), ("a", "b:c"))])
+def test_an_idempotency_key_is_of_its_tenant(
+    store: Store, one: tuple[str, str], two: tuple[str, str]
+) -> None:
+    submitted(store, tenant=one[0], idempotency_key=one[1])
+    assert store.submit(new_job(tenant=two[0], idempotency_key=two[1]), op=op()).created
+
+
+@pytest.mark.parametrize("bad", ["", "a:b", "a b", "-x", "a\n", "x" * 201, "job:*"])
+def test_an_id_that_cannot_be_a_key_is_refused(store: Store, bad: str) -> None:
+    with pytest.raises(errors.RequestError, match="id"):
+        store.submit(replace(new_job(), id=bad), op=op())
+    assert store.counts()[State.PENDING] == 0
+
+
+def test_an_empty_op_is_refused(store: Store) -> None:
+    with pytest.raises(ValueError, match="op is empty"):
+        store.submit(new_job(), op="")
+    with pytest.raises(ValueError, match="op is empty"):
+        store.cancel("x", reason="", op="")
+
+
+# -- release
+
+
+def test_release_fills_up_to_the_quota_in_order(store: Store, clock: Clock) -> None:
+    ids = [submitted(store) for _ in range(3)]
+    store.set_quotas({QUEUE: 2}, op=op())
+    assert store.release(QUEUE, op=op()) == [Ticket(ids[0], 1, QUEUE), Ticket(ids[1], 1, QUEUE)]
+    assert store.release(QUEUE, op=op()) == []
+    job = store.get(ids[0])
+    assert (job.state, job.ticket, job.queued_at) == (State.QUEUED, 1, clock.now)
+    assert store.published() == {QUEUE: 2}
+    assert store.backlog_jobs(QUEUE) == [ids[2]]
+    assert store.counts()[State.QUEUED] == 2
+
+
+def test_release_without_quota_gives_nothing(store: Store) -> None:
+    submitted(store)
+    store.set_quotas({"pro.a100": 5}, op=op())
+    assert store.release(QUEUE, op=op()) == []
+
+
+def test_release_repeated_answers_the_same_tickets(store: Store) -> None:
+    for _ in range(3):
+        submitted(store)
+    store.set_quotas({QUEUE: 1}, op=op())
+    token = op()
+    first = store.release(QUEUE, op=token)
+    store.set_quotas({QUEUE: 9}, op=op())
+    assert len(first) == 1
+    assert store.release(QUEUE, op=token) == first
+    assert store.published() == {QUEUE: 1}
+
+
+def test_an_empty_release_repeated_stays_empty(store: Store) -> None:
+    token = op()
+    assert store.release(QUEUE, op=token) == []
+    submitted(store)
+    store.set_quotas({QUEUE: 1}, op=op())
+    assert store.release(QUEUE, op=token) == []
+
+
+def test_release_expires_what_is_too_late(store: Store, clock: Clock) -> None:
+    late = submitted(store, deadline=clock.now + 5)
+    good = submitted(store)
+    clock.advance(6)
+    store.set_quotas({QUEUE: 1}, op=op())
+    assert [ticket.job_id for ticket in store.release(QUEUE, op=op())] == [good]
+    job = store.get(late)
+    assert (job.state, job.error_type) == (State.EXPIRED, "JobExpired")
+    assert "deadline" in job.error
+    assert store.undelivered() == [late]
+
+
+# -- claim
+
+
+def test_claim_begins_an_attempt(store: Store, clock: Clock) -> None:
+    ticket = queued(store)
+    clock.advance(2.5)
+    lease = claimed(store, ticket, worker="w", token="t", lease_s=3.0)
+    job = store.get(ticket.job_id)
+    assert lease == Lease(job=job, attempt=1, token="t", until=clock.now + 3.0)
+    assert (job.state, job.attempt, job.token, job.worker) == (State.RUNNING, 1, "t", "w")
+    assert job.started_at == job.claimed_at == clock.now
+    assert job.wait_s == pytest.approx(2.5)
+    assert store.published() == {}
+    assert kinds(store, job.id) == ["submitted", "released", "claimed"]
+
+
+def test_claim_repeated_with_its_token_answers_the_same_lease(store: Store) -> None:
+    ticket = queued(store)
+    first = claimed(store, ticket, token="t")
+    assert claimed(store, ticket, token="t") == first
+    assert store.get(ticket.job_id).attempt == 1
+
+
+def refusal(store: Store, ticket: Ticket) -> str:
+    answer = store.claim(ticket, worker="other", token=op(), lease_s=5)
+    assert isinstance(answer, ClaimRefused), answer
+    return answer.reason
+
+
+def test_claim_refusals(store: Store, clock: Clock) -> None:
+    assert refusal(store, Ticket("nobody", 1, QUEUE)) == "unknown-job"
+    ticket = queued(store)
+    assert refusal(store, replace(ticket, number=2)) == "stale-ticket"
+    assert refusal(store, replace(ticket, format=FORMAT + 1)) == "unknown-format"
+    assert store.get(ticket.job_id).state is State.QUEUED
+    claimed(store, ticket)
+    assert refusal(store, ticket) == "held-by-other"
+    store.cancel(ticket.job_id, reason="", op=op())
+    assert refusal(store, ticket) == "not-queued"
+
+
+def test_a_ticket_too_late_expires_the_job_and_says_so_again(store: Store, clock: Clock) -> None:
+    ticket = queued(store, deadline=clock.now + 5)
+    clock.advance(5)
+    assert refusal(store, ticket) == "expired"
+    assert refusal(store, ticket) == "expired"
+    assert store.get(ticket.job_id).state is State.EXPIRED
+    assert store.published() == {}
+
+
+def test_a_started_job_does_not_expire(store: Store, clock: Clock) -> None:
+    lease = running(store, deadline=clock.now + 5)
+    clock.advance(6)
+    store.wake(op=op())
+    assert store.hand_back(lease.job.id, 1, lease.token, reason="preempted", op=op())
+    store.wake(op=op())
+    ticket = store.release(QUEUE, op=op())[0]
+    assert claimed(store, ticket).attempt == 2
+
+
+def test_an_old_ticket_gives_no_right_after_a_new_one(store: Store) -> None:
+    old = queued(store)
+    lease = claimed(store, old)
+    store.hand_back(lease.job.id, 1, lease.token, reason="preempted", op=op())
+    new = store.release(QUEUE, op=op())[0]
+    assert new.number == 2
+    assert refusal(store, old) == "stale-ticket"
+    assert claimed(store, new).attempt == 2
+
+
+# -- renew
+
+
+def test_renew_extends_the_lease_and_records_progress(store: Store, clock: Clock) -> None:
+    lease = running(store, lease_s=3)
+    clock.advance(2)
+    assert store.renew(lease.job.id, 1, lease.token, lease_s=3, step=4, steps=9, phase="denoise") == ""
+    job = store.get(lease.job.id)
+    assert (job.step, job.steps, job.phase, job.lease_until) == (4, 9, "denoise", clock.now + 3)
+    clock.advance(2)
+    assert store.reap(max_crashes=3, op=op()) == []
+
+
+def test_renew_succeeds_after_the_end_of_the_lease(store: Store, clock: Clock) -> None:
+    lease = running(store, lease_s=3)
+    clock.advance(60)
+    assert renew(store, lease, lease_s=3) == ""
+    assert store.reap(max_crashes=3, op=op()) == []
+
+
+@pytest.mark.parametrize("how", ["reaped", "handed back", "finished", "unknown", "other token"])
+def test_renew_is_fenced(store: Store, clock: Clock, how: str) -> None:
+    lease = running(store, lease_s=3)
+    if how == "reaped":
+        clock.advance(3)
+        assert store.reap(max_crashes=3, op=op()) == [lease.job.id]
+    elif how == "handed back":
+        store.hand_back(lease.job.id, 1, lease.token, reason="", op=op())
+    elif how == "finished":
+        finish(store, lease)
+    elif how == "unknown":
+        lease = replace(lease, job=replace(lease.job, id="nobody"))
+    else:
+        lease = replace(lease, token="stolen")
+    before = store.get_many([lease.job.id])
+    assert renew(store, lease) == "fenced"
+    assert store.get_many([lease.job.id]) == before
+
+
+def test_renew_after_a_new_attempt_is_fenced(store: Store, clock: Clock) -> None:
+    old = running(store, lease_s=3)
+    clock.advance(3)
+    store.reap(max_crashes=3, op=op())
+    new = claimed(store, store.release(QUEUE, op=op())[0])
+    assert renew(store, old) == "fenced"
+    assert renew(store, new) == ""
+
+
+@pytest.mark.parametrize("state", [State.PENDING, State.QUEUED])
+def test_a_claim_that_a_failover_forgot_is_adopted(store: Store, state: State) -> None:
+    """The record knows no attempt 1: only a lost write explains who holds it."""
+    job_id = submitted(store) if state is State.PENDING else queued(store).job_id
+    lease = Lease(job=store.get(job_id), attempt=1, token="mine", until=0.0)
+    other = replace(lease, token="also claimed it, before another fail-over")
+    assert renew(store, lease, step=5) == ""
+    job = store.get(job_id)
+    assert (job.state, job.attempt, job.token, job.step) == (State.RUNNING, 1, "mine", 5)
+    assert (store.backlog(), store.published()) == ({}, {})
+    assert kinds(store, job_id)[-1] == "adopted"
+    assert renew(store, other) == "fenced"
+    assert renew(store, lease) == ""
+    assert finish(store, lease)
+
+
+def test_of_two_lost_attempts_one_owns_the_job(store: Store) -> None:
+    job_id = queued(store).job_id
+    leases = [Lease(job=store.get(job_id), attempt=n, token=f"t{n}", until=0.0) for n in (2, 1, 3)]
+    assert [renew(store, lease) for lease in leases] == ["", "fenced", "fenced"]
+    assert store.get(job_id).attempt == 2
+
+
+# -- finish
+
+
+def test_finish_records_the_film(store: Store, clock: Clock) -> None:
+    lease = running(store)
+    clock.advance(4)
+    assert finish(store, lease)
+    job = store.get(lease.job.id)
+    assert (job.state, job.film, job.manifest, job.frames_sha256) == (
+        State.SUCCEEDED,
+        SUCCESS.film,
+        SUCCESS.manifest,
+        "abc",
+    )
+    assert (job.gpu_s_useful, job.gpu_s_wasted, job.gpu_s_loading) == (2.5, 0.25, 1.125)
+    assert (job.step, job.phase, job.lease_until, job.ended_at) == (8, "", 0.0, clock.now)
+    assert (job.progress, job.run_s, job.delivered) == (1.0, pytest.approx(4.0), False)
+    assert store.undelivered() == [job.id]
+    assert kinds(store, job.id)[-1] == "succeeded"
+
+
+def test_finish_records_the_failure(store: Store) -> None:
+    job_id = ended(store, outcome=FAILURE)
+    job = store.get(job_id)
+    assert (job.state, job.error_type, job.error, job.step) == (
+        State.FAILED,
+        "ModelError",
+        "weights are missing",
+        3,
+    )
+    assert store.events(job_id)[-1].reason == "ModelError"
+
+
+def test_finish_repeated_answers_true_again(store: Store) -> None:
+    lease, token = running(store), op()
+    for _ in range(2):
+        assert store.finish(lease.job.id, 1, lease.token, SUCCESS, op=token)
+    assert store.get(lease.job.id).gpu_s_useful == 2.5
+    assert not finish(store, lease)
+
+
+def test_finish_is_fenced(store: Store, clock: Clock) -> None:
+    old = running(store, lease_s=3)
+    clock.advance(3)
+    store.reap(max_crashes=3, op=op())
+    new = claimed(store, store.release(QUEUE, op=op())[0])
+    assert not finish(store, old)
+    assert not finish(store, replace(new, token="stolen"))
+    assert store.get(old.job.id).state is State.RUNNING
+    assert finish(store, new)
+
+
+def test_finish_takes_only_an_end(store: Store) -> None:
+    lease = running(store)
+    with pytest.raises(ValueError, match="succeeded or failed"):
+        finish(store, lease, Outcome(state=State.CANCELLED))
+
+
+# -- hand back
+
+
+def test_hand_back_returns_the_job_to_its_place(store: Store) -> None:
+    lease = running(store)
+    later = submitted(store)
+    assert store.hand_back(lease.job.id, 1, lease.token, reason="preempted", op=op(), gpu_s_wasted=1.5)
+    assert store.backlog_jobs(QUEUE) == [lease.job.id, later]
+    job = store.get(lease.job.id)
+    assert (job.state, job.preemptions, job.crashes, job.gpu_s_wasted) == (State.PENDING, 1, 0, 1.5)
+    assert (job.phase, job.order, job.lease_until) == ("", "", 0.0)
+    event = store.events(job.id)[-1]
+    assert (event.kind, event.reason, event.attempt) == ("handed-back", "preempted", 1)
+
+
+def test_hand_back_repeated_counts_once(store: Store) -> None:
+    lease, token = running(store), op()
+    for _ in range(2):
+        assert store.hand_back(lease.job.id, 1, lease.token, reason="", op=token, gpu_s_wasted=1)
+    assert store.get(lease.job.id).preemptions == 1
+
+
+def test_hand_back_is_fenced(store: Store) -> None:
+    lease = running(store)
+    assert not store.hand_back(lease.job.id, 1, "stolen", reason="", op=op())
+    assert not store.hand_back("nobody", 1, lease.token, reason="", op=op())
+    assert store.get(lease.job.id).state is State.RUNNING
+
+
+def test_progress_is_kept_while_the_job_waits_again(store: Store) -> None:
+    lease = running(store)
+    renew(store, lease, step=6)
+    store.hand_back(lease.job.id, 1, lease.token, reason="", op=op())
+    assert store.get(lease.job.id).progress == pytest.approx(6 / 8)
+
+
+# -- cancel
+
+
+@pytest.mark.parametrize("state", ["pending", "held", "queued", "running"])
+def test_cancel_ends_any_active_job_at_once(store: Store, clock: Clock, state: str) -> None:
+    if state == "held":
+        job_id = submitted(store, not_before=clock.now + 9)
+    else:
+        job_id = {"pending": submitted, "queued": queued_id, "running": running_id}[state](store)
+    assert store.cancel(job_id, reason="not needed", op=op()) is State.CANCELLED
+    job = store.get(job_id)
+    assert (job.state, job.error_type, job.ended_at) == (State.CANCELLED, "JobCancelled", clock.now)
+    assert "not needed" in job.error
+    assert (store.backlog(), store.published()) == ({}, {})
+    assert store.undelivered() == [job_id]
+    assert store.wake(op=op()) == []
+    clock.advance(100)
+    assert store.wake(op=op()) == []
+    assert store.reap(max_crashes=3, op=op()) == []
+
+
+def queued_id(store: Store) -> str:
+    return queued(store).job_id
+
+
+def running_id(store: Store) -> str:
+    return running(store).job.id
+
+
+def test_the_attempt_of_a_cancelled_job_is_told_and_writes_nothing(store: Store) -> None:
+    lease = running(store)
+    store.cancel(lease.job.id, reason="", op=op())
+    before = store.get(lease.job.id)
+    assert renew(store, lease) == "cancel"
+    assert renew(store, replace(lease, token="stolen")) == "fenced"
+    assert not finish(store, lease)
+    assert not store.hand_back(lease.job.id, 1, lease.token, reason="", op=op())
+    assert store.get(lease.job.id) == before
+
+
+def test_cancel_leaves_an_ended_job_alone(store: Store) -> None:
+    job_id = ended(store)
+    assert store.cancel(job_id, reason="", op=op()) is State.SUCCEEDED
+    assert kinds(store, job_id)[-1] == "succeeded"
+
+
+def test_cancel_repeated_is_one_event(store: Store) -> None:
+    job_id, token = submitted(store), op()
+    for _ in range(2):
+        assert store.cancel(job_id, reason="", op=token) is State.CANCELLED
+    assert kinds(store, job_id) == ["submitted", "cancelled"]
+
+
+@pytest.mark.parametrize("name", ["nobody", "bad:name", ""])
+def test_cancel_of_an_unknown_job(store: Store, name: str) -> None:
+    with pytest.raises(errors.JobNotFound):
+        store.cancel(name, reason="", op=op())
+
+
+# -- order
+
+
+def test_an_order_reaches_the_running_attempt(store: Store) -> None:
+    lease, token = running(store), op()
+    for _ in range(2):
+        assert store.order(lease.job.id, 1, "yield", reason="pro waits", op=token)
+    assert renew(store, lease) == "yield"
+    assert kinds(store, lease.job.id).count("ordered") == 1
+    store.hand_back(lease.job.id, 1, lease.token, reason="preempted", op=op())
+    new = claimed(store, store.release(QUEUE, op=op())[0])
+    assert renew(store, new) == ""
+
+
+def test_an_order_for_another_attempt_is_refused(store: Store) -> None:
+    lease = running(store)
+    assert not store.order(lease.job.id, 2, "yield", reason="", op=op())
+    assert not store.order("nobody", 1, "yield", reason="", op=op())
+    finish(store, lease)
+    assert not store.order(lease.job.id, 1, "yield", reason="", op=op())
+    with pytest.raises(ValueError, match="dance"):
+        store.order(lease.job.id, 1, "dance", reason="", op=op())
