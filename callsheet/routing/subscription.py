@@ -36,5 +36,5 @@ def subscribe(
 
 def _served(gpu_class: str, vram_gib: float, classes: Iterable[str]) -> list[str]:
     """Classes that the GPU covers: its own first, then from large to small."""
-    known = [c.name for c in reversed(smallest_first([*classes, gpu_class]))] or [gpu_class]
-    return sorted((n for n in known if covers(vram_gib, gpu_class, n)), key=lambda n: n != gpu_class)
+    others = [c.name for c in reversed(smallest_first(classes)) if c.name != gpu_class]
+    return [name for name in (gpu_class, *others) if covers(vram_gib, gpu_class, name)]
