@@ -39,6 +39,16 @@ class CallsheetCelery(Celery):
         """A broker connection of ours, to publish."""
         return super().connection_for_write(url or wiring.settings().broker_url, **kwargs)
 
+    def use(self, settings: Settings) -> None:
+        """Work with these settings from now on in this process; open connections are let go."""
+        wiring.configure(settings)
+        if self.configured:
+            self.conf.update(celery_config(settings))
+        self._pool = None
+        self.amqp._producer_pool = None
+        self._backend_cache = None
+        self._local.backend = None
+
     def _get_backend(self) -> Any:
         backend, url = by_url(self.conf["result_backend"], self.loader)
         return backend(app=self, url=url)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from kombu.exceptions import OperationalError
+
 from callsheet import wiring
+from callsheet.app import app
+from callsheet.artifacts.objects import Probe
+from callsheet.beat.tick import NAME as TICK
 from callsheet.catalog import Catalog
-from callsheet.errors import CallsheetError
+from callsheet.errors import CallsheetError, JobNotFound, Refused, Unreachable
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Event, Job
 from callsheet.records.states import State
 from callsheet.settings import Settings
 from callsheet.store.protocol import Page
+from callsheet.tasks.face import POLL_S
 from callsheet.tasks.generate import generate_video
 from callsheet.tasks.job import VideoJob
 from callsheet.tasks.outcome import value_of
+
+TIER_PAGES = 20  # pages of the store that one listing of a tier reads at most
 
 
 class Client:
@@ -29,7 +38,7 @@ class Client:
     def __init__(self, settings: Settings | None = None) -> None:
         """With ``settings`` the whole process uses them from now on."""
         if settings is not None:
-            wiring.configure(settings)
+            app.use(settings)
 
     @property
     def settings(self) -> Settings:
@@ -46,6 +55,11 @@ class Client:
 
         Raises RequestError (every fault at once), NoGpuFits, IdempotencyConflict.
         """
+        if self.settings.task_always_eager:
+            raise Refused(
+                "the setting task_always_eager is on: jobs run in the calling process, and nothing was stored. "
+                "Turn it off to submit jobs, or call generate_video.delay() in a program."
+            )
         job = generate_video.delay(**request)
         assert isinstance(job, VideoJob)
         return job
@@ -59,10 +73,25 @@ class Client:
         return wiring.store().get(job_id)
 
     def list_jobs(
-        self, *, state: State | None = None, tenant: str = "", limit: int = 50, cursor: str = ""
+        self,
+        *,
+        state: State | None = None,
+        tier: str = "",
+        tenant: str = "",
+        limit: int = 50,
+        cursor: str = "",
     ) -> Page:
-        """One page of jobs, newest first."""
-        return wiring.store().list_jobs(state=state, tenant=tenant, limit=limit, cursor=cursor)
+        """One page of jobs, newest first. With a ``tier`` a page may be short though its cursor says more."""
+        found: list[Job] = []
+        for _ in range(TIER_PAGES):
+            page = wiring.store().list_jobs(
+                state=state, tenant=tenant, limit=limit - len(found), cursor=cursor
+            )
+            found += [job for job in page.jobs if tier in ("", job.tier)]
+            cursor = page.cursor
+            if len(found) == limit or not cursor:
+                break
+        return Page(tuple(found), cursor)
 
     def events(self, job_id: str) -> list[Event]:
         """The job's history, oldest first. Raises JobNotFound."""
@@ -80,6 +109,37 @@ class Client:
         Raises WaitTimeout, JobNotFound.
         """
         return self.job(job_id).wait_ended(timeout, on_look=on_look)
+
+    def watch_all(
+        self,
+        job_ids: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_look: Callable[[Job], None] | None = None,
+    ) -> list[Job]:
+        """Block until all have ended, or for ``timeout`` seconds; answers the records as they are then.
+
+        Raises JobNotFound.
+        """
+        ends = None if timeout is None else time.monotonic() + timeout
+        ids = [self.get(job_id).id for job_id in job_ids]
+        while True:
+            jobs = self._records(ids)
+            for job in jobs if on_look else ():
+                on_look(job)  # type: ignore[misc]
+            left = POLL_S if ends is None else min(POLL_S, ends - time.monotonic())
+            if left <= 0 or all(job.ended for job in jobs):
+                return jobs
+            time.sleep(left)
+
+    def _records(self, job_ids: Sequence[str]) -> list[Job]:
+        found = wiring.store().get_many(job_ids)
+        gone = [job_id for job_id, job in zip(job_ids, found, strict=True) if job is None]
+        if gone:
+            raise JobNotFound(
+                f"no record of {', '.join(gone)} any more: past its retention, or the store was emptied"
+            )
+        return [job for job in found if job is not None]
 
     def download(self, job_id: str, path: str | Path) -> Path:
         """Write the film to a file or into a folder. Raises Refused, JobFailed, StorageError, JobNotFound."""
@@ -101,3 +161,38 @@ class Client:
     def backlog(self) -> dict[str, int]:
         """Waiting jobs per queue."""
         return wiring.store().backlog()
+
+    def backlog_jobs(self, queue: str, limit: int = 100) -> list[str]:
+        """Ids of the jobs at the front of one backlog, in order."""
+        return wiring.store().backlog_jobs(queue, limit)
+
+    def now(self) -> float:
+        """The store's time, seconds since the epoch."""
+        return wiring.store().now()
+
+    # -- is it sound? ----------------------------------------------------------------------------------------
+
+    def ping_store(self) -> dict[str, Any]:
+        """Facts about the store's server: version, appendonly, maxmemory_policy, used_memory."""
+        return wiring.store().ping()
+
+    def last_tick(self) -> dict[str, Any]:
+        """Report of the controllers' last tick (number, counts, faults); empty when it was over a minute ago."""
+        return wiring.store().last_report(TICK)
+
+    def ping_broker(self) -> str:
+        """Connect to the broker; answers its URL without password."""
+        timeout_s = self.settings.connect_timeout_s
+        with app.connection_for_write() as connection:
+            try:
+                connection.ensure_connection(max_retries=1, interval_start=0, timeout=timeout_s)
+            except (OperationalError, OSError) as fault:
+                raise Unreachable(
+                    f"the broker at {connection.as_uri()} does not answer ({fault}). Start it, or correct "
+                    "broker_url in the settings."
+                ) from fault
+            return str(connection.as_uri())
+
+    def probe_storage(self) -> Probe:
+        """Write, read and delete a small object. Raises StorageError."""
+        return wiring.objects().probe()

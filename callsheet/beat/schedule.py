@@ -43,14 +43,11 @@ def run_tick() -> dict[str, Any]:
         return {}
 
 
-@app.on_after_finalize.connect
-def schedule(sender: Any, **_: Any) -> None:
+def schedule(tick_s: float) -> dict[str, Any]:
     """Beat's schedule: one tick each period."""
-    sender.conf.beat_schedule = {
-        "tick": {
-            "task": "callsheet.tick",
-            "schedule": wiring.settings().tick_s,
-            "options": {"queue": CONTROL_QUEUE, "routing_key": CONTROL_QUEUE, "ignore_result": True},
-        }
-    }
-    sender.conf.beat_max_loop_interval = 1.0
+    options = {"queue": CONTROL_QUEUE, "routing_key": CONTROL_QUEUE, "ignore_result": True}
+    return {"tick": {"task": run_tick.name, "schedule": tick_s, "options": options}}
+
+
+app.conf.beat_schedule = schedule(wiring.settings().tick_s)
+app.conf.beat_max_loop_interval = 1.0  # a beat that lost its connection looks again soon

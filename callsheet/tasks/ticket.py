@@ -53,8 +53,9 @@ def attempt(self: Task, job_id: str, number: int, queue: str, format: int = 1) -
     """
     answer = performer().perform(Ticket(job_id, number, queue, format))
     if not isinstance(answer, State):
-        raise Reject(f"{job_id}.{number}: {answer}", requeue=False)
+        self.send_event("task-rejected", requeue=False)
+        raise Ignore(f"ticket refused: {answer}")
     if answer is State.PENDING:
         self.send_event("task-retried", exception="handed back", traceback="")
-        raise Ignore(f"{job_id} handed back")
+        raise Ignore("handed back")
     return {"job": job_id, "state": str(answer)}

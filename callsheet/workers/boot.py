@@ -10,6 +10,7 @@ import importlib
 import json
 import logging
 import os
+from dataclasses import replace
 from typing import Any
 
 from celery.signals import (
@@ -24,31 +25,22 @@ from callsheet import wiring
 from callsheet.app import app
 from callsheet.errors import SettingsError
 from callsheet.records.gpus import Gpu
+from callsheet.settings.sources import GPU_VARIABLE
 from callsheet.tasks.publish import release
 from callsheet.tasks.ticket import Performer, set_performer
 from callsheet.workers.keeper import Keeper, KeeperThread
-from callsheet.workers.slate import Slate
+from callsheet.workers.slate import Running, Slate
 from callsheet.workers.subscriber import Subscriber, subscribe_step
 
 log = logging.getLogger(__name__)
 
-GPU_VARIABLE = "CALLSHEET_GPU"  # JSON of one Gpu, set by the launcher
 
-
-def read_gpu(text: str, host: str) -> Gpu:
+def read_gpu(text: str) -> Gpu:
     """The GPU that the launcher handed over. Raises SettingsError."""
     try:
         data = json.loads(text)
-        return Gpu(
-            name=f"{data['name']}@{host}",
-            gpu_class=data["gpu_class"],
-            vram_gib=int(data["vram_gib"]),
-            uuid=data["uuid"],
-            host=host,
-            index=int(data["index"]),
-            declared=bool(data["declared"]),
-        )
-    except (ValueError, KeyError, TypeError) as fault:
+        return Gpu(**{**data, "queues": (), "resident": ()})
+    except (ValueError, TypeError) as fault:
         raise SettingsError(
             f"{GPU_VARIABLE} names no GPU ({fault!r}); it is set by `callsheet worker`, which starts one "
             "Celery worker for each GPU: start that instead of Celery itself"
@@ -68,7 +60,7 @@ class GpuWorker:
     def join(self) -> None:
         """Hook into Celery. Signals hold only weak references, so the caller keeps this object."""
         celeryd_after_setup.connect(self.after_setup)
-        worker_process_init.connect(warm)
+        worker_process_init.connect(self.warm)
         worker_ready.connect(self.ready)
         worker_shutting_down.connect(self.shutting_down)
         worker_shutdown.connect(self.shutdown)
@@ -77,10 +69,9 @@ class GpuWorker:
     def after_setup(self, sender: str, **_: Any) -> None:
         """The worker knows its name; its pool is not forked yet."""
         settings = wiring.settings()
-        gpu = read_gpu(self._text, host=sender.partition("@")[2])
+        gpu = replace(read_gpu(self._text), name=sender)
         self.subscriber = Subscriber(gpu, wiring.catalog(), settings)
-        self.subscriber.look([])
-        app.amqp.queues.select(list(self.subscriber.queues))
+        app.amqp.queues.select([])  # nothing until the child is warm
         self._keeper = Keeper(
             wiring.store(),
             self.slate,
@@ -91,6 +82,11 @@ class GpuWorker:
             refill=lambda queue: release(wiring.store(), queue),
         )
         set_performer(lambda: self._attendant(gpu))
+
+    def warm(self, **_: Any) -> None:
+        """In the child, at its start: import torch and diffusers now, not in the first job, then say so."""
+        importlib.import_module("callsheet.workers.attend")
+        self.slate.write_running(Running(pid=os.getpid()))
 
     def ready(self, **_: Any) -> None:
         """The worker consumes: say so, and keep its leases from now on."""
@@ -113,11 +109,6 @@ class GpuWorker:
         module = importlib.import_module("callsheet.workers.attend")  # imports torch: in the child only
         attendant: Performer = module.Attendant(self.slate, gpu)
         return attendant
-
-
-def warm(**_: Any) -> None:
-    """In the child, at its start: import torch and diffusers now, not in the first job."""
-    importlib.import_module("callsheet.workers.attend")
 
 
 _worker: GpuWorker | None = None

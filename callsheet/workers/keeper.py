@@ -37,6 +37,10 @@ class Watcher(Protocol):
         """The fleet as it is now."""
         ...
 
+    def rest(self) -> None:
+        """Serve nothing: there is no child that could work."""
+        ...
+
 
 class Keeper:
     """A plain object: :meth:`look` does one round, so that a test drives it without a thread."""
@@ -63,8 +67,9 @@ class Keeper:
     def look(self) -> float:
         """One round. Answers after how many seconds the next one is due."""
         running = self._slate.read_running()
-        busy = bool(running.job_id) and self._alive(running.pid)
-        self._beat(running if busy else replace(running, job_id="", step=0, steps=0))
+        warm = bool(running.pid) and self._alive(running.pid)
+        busy = warm and bool(running.job_id)
+        self._beat(running if busy else Running(resident=running.resident), warm=warm)
         if busy:
             self._renew(running)
         return BUSY_LOOK_S if busy else IDLE_LOOK_S
@@ -93,10 +98,15 @@ class Keeper:
         if running.token != before.token:
             self._refill(running.queue)
 
-    def _beat(self, running: Running) -> None:
+    def _beat(self, running: Running, *, warm: bool) -> None:
+        """The GPU is there, and serves queues, only while its child is up and has torch loaded."""
         now = self._clock()
+        if not warm:
+            self._subscriber.rest()
+            return
         if now - self._beat_at < self._renew_s:
             return
+        self._subscriber.look(self._store.gpus())
         gpu = replace(
             self._gpu,
             job_id=running.job_id,
@@ -107,7 +117,6 @@ class Keeper:
         )
         self._store.beat_gpu(gpu, ttl_s=2 * HEARTBEATS_PER_TTL * self._renew_s)
         self._beat_at = now
-        self._subscriber.look(self._store.gpus())
 
 
 class KeeperThread(threading.Thread):

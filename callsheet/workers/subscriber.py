@@ -43,6 +43,10 @@ class Subscriber:
             lanes=self._lanes,
         )
 
+    def rest(self) -> None:
+        """Serve nothing until the next look."""
+        self.queues = ()
+
     def reconcile(self, consumer: Any) -> None:
         """Make the worker's consumers equal to what is wanted. Runs in the worker's event loop."""
         wanted = self.queues

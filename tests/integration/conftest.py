@@ -1,0 +1,43 @@
+"""One live deployment for all tests here: an A100 and an H100 that are declared, and the tiny models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from callsheet.app import app
+from callsheet.client import Client
+from tests.support.live import Live
+from tests.support.valkey import Valkey
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tiny models."""
+    from callsheet.workers.tiny import build_tiny
+
+    folder = tmp_path_factory.mktemp("models")
+    for name in ("tiny-wan", "tiny-ltx"):
+        build_tiny(name, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory, tiny_models: Path) -> Iterator[Live]:
+    """Started once. Tests leave it as they found it: a test that kills something makes its own ``Live``."""
+    with Valkey() as valkey, Live(tmp_path_factory.mktemp("live"), valkey, models_dir=tiny_models) as live:
+        live.controller()
+        live.worker("a100-0", "a100", wait=False)
+        live.worker("h100-0", "h100", wait=False)
+        live.wait_for_gpu("a100-0@test")
+        live.wait_for_gpu("h100-0@test")
+        yield live
+
+
+@pytest.fixture
+def client(live: Live) -> Client:
+    """This process as a client of the live deployment."""
+    app.use(live.settings)
+    return Client()
