@@ -57,7 +57,7 @@ class Client:
         """
         if self.settings.task_always_eager:
             raise Refused(
-                "the setting task_always_eager is on: jobs run in the calling process, and nothing was stored. "
+                "the setting task_always_eager is on: jobs run in the calling process. Nothing was stored. "
                 "Turn it off to submit jobs, or call generate_video.delay() in a program."
             )
         job = generate_video.delay(**request)
@@ -177,7 +177,7 @@ class Client:
         return wiring.store().ping()
 
     def last_tick(self) -> dict[str, Any]:
-        """Report of the controllers' last tick (number, counts, faults); empty when it was over a minute ago."""
+        """Report of the controllers' last tick: number, counts, faults. Empty after a minute without one."""
         return wiring.store().last_report(TICK)
 
     def ping_broker(self) -> str:

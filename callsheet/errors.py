@@ -85,6 +85,12 @@ class JobNotFound(CallsheetError, LookupError):
     exit_code = 3
 
 
+class ModelNotFound(CallsheetError, LookupError):
+    """No model of that name is in the catalog; raised where a model is looked up, not where a job asks for one."""
+
+    exit_code = 3
+
+
 class Unreachable(CallsheetError, ConnectionError):
     """Broker or store did not answer in time."""
 

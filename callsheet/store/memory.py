@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -27,6 +27,8 @@ class _Tick:
     number: int
     token: str
     busy_until: float
+    report: dict[str, Any] = field(default_factory=dict)
+    reported_at: float = 0.0
 
 
 class MemoryStore(Steps, Store):
@@ -219,7 +221,13 @@ class MemoryStore(Steps, Store):
     def end_tick(self, controller: str, number: int, *, token: str, report: dict[str, Any]) -> None:
         tick = self._ticks.get(controller)
         if tick and (tick.number, tick.token) == (number, token):
-            tick.busy_until = 0.0
+            tick.busy_until, tick.report, tick.reported_at = 0.0, dict(report), self._now
+
+    @atomic
+    def last_report(self, controller: str) -> dict[str, Any]:
+        tick = self._ticks.get(controller)
+        fresh = tick is not None and self._now < tick.reported_at + rules.REPORT_TTL_S
+        return dict(tick.report) if tick and fresh else {}
 
     # -- delivery --------------------------------------------------------------------------------------------
 

@@ -152,6 +152,10 @@ class RedisStore(Store):
     def end_tick(self, controller: str, number: int, *, token: str, report: dict[str, Any]) -> None:
         self._scripts.end_tick(controller, number, token=token, report=json.dumps(report))
 
+    def last_report(self, controller: str) -> dict[str, Any]:
+        kept = self._ask(lambda: self._client.get(self._keys.report(controller)))
+        return cast(dict[str, Any], json.loads(kept)) if kept else {}
+
     # -- delivery --------------------------------------------------------------------------------------------
 
     def undelivered(self, limit: int = 100) -> list[str]:

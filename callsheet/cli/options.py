@@ -1,0 +1,100 @@
+"""Options that every command takes, and types of arguments."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    Seconds = click.ParamType[float]
+else:
+    Seconds = click.ParamType  # older releases of click cannot be subscripted
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OUTPUT = "callsheet.output"
+FORMATS = ("table", "json")
+
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
+
+
+def common(command: F) -> F:
+    """Add ``-o`` and ``--debug``, which every level takes; the innermost ``-o`` counts."""
+    output = click.option(
+        "-o",
+        "--output",
+        type=click.Choice(FORMATS),
+        expose_value=False,
+        callback=_remember_output,
+        help="table for people (default), json for programs.",
+    )
+    debug = click.option(
+        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error, too."
+    )
+    return output(debug(command))
+
+
+def _remember_output(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.meta[OUTPUT] = value  # click shares it between the levels of one call
+
+
+def json_wanted() -> bool:
+    """Whether the running command was asked for JSON."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and ctx.meta.get(OUTPUT) == "json"
+
+
+class Span(Seconds):
+    """A time span: ``90``, ``90s``, ``10m``, ``2h``, ``1d``; becomes seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds. Fails with what is allowed."""
+        seconds = span_s(str(value))
+        if seconds is None:
+            self.fail(f"{value!r} is no duration: write 90s, 10m, 2h or 1d", param, ctx)
+        return seconds
+
+
+class Moment(Seconds):
+    """A moment: a span from now, or an ISO 8601 time; becomes seconds since the epoch."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds since the epoch. Fails with what is allowed."""
+        at = moment_s(str(value), now=time.time())
+        if at is None:
+            self.fail(
+                f"{value!r} is no time: write a span from now (90s, 10m, 2h, 1d) "
+                "or an ISO 8601 time (2030-01-31T18:00:00Z; local time without a zone)",
+                param,
+                ctx,
+            )
+        return at
+
+
+def span_s(text: str) -> float | None:
+    """Seconds that a span says; None when it is none. A bare number means seconds."""
+    match = _SPAN.fullmatch(text.strip())
+    return float(match[1]) * _UNITS_S[match[2] or "s"] if match else None
+
+
+def moment_s(text: str, *, now: float) -> float | None:
+    """Seconds since the epoch that ``text`` says; None when it says none."""
+    span = span_s(text.removeprefix("+"))
+    if span is not None:
+        return now + span
+    try:
+        at = datetime.fromisoformat(text.strip())
+        return (at if at.tzinfo else at.astimezone()).astimezone(UTC).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
