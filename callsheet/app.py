@@ -63,7 +63,7 @@ def _wire(settings: Settings) -> dict[str, Any]:
     """Only JSON: a broker message must never be able to run code."""
     return {
         "broker_url": settings.broker_url,
-        "result_backend": settings.store_url,
+        "result_backend": result_backend(settings.store_url),
         "task_serializer": "json",
         "result_serializer": "json",
         "event_serializer": "json",
@@ -71,6 +71,13 @@ def _wire(settings: Settings) -> dict[str, Any]:
         "result_accept_content": ["json"],
         "timezone": "UTC",
     }
+
+
+def result_backend(store_url: str) -> str:
+    """Where outcomes lie: beside the records. Celery has its own word for a memory and for a socket."""
+    if store_url.startswith("memory://"):
+        return "cache+memory://"
+    return store_url.replace("unix://", "socket://", 1) if store_url.startswith("unix://") else store_url
 
 
 def _delivery(settings: Settings) -> dict[str, Any]:
