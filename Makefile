@@ -1,0 +1,46 @@
+# Every target sets up what it needs: a .venv in this folder, installed once for the present setup.cfg and
+# constraints.txt. Another Python than the one found: make PYTHON=/path/to/python3.12 demo
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+PYTHON ?=
+PY := .venv/bin/python
+# Files that `git clean` would call rubbish, all inside this folder. Your own ./callsheet-data is not among them.
+RUBBISH := .venv build dist demo-data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+.PHONY: help demo test test-fast lint format bench clean venv venv-demo
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: venv-demo ## Render eight films with the whole stack on this machine, and show them
+	@$(PY) examples/demo.py
+
+test: lint ## Run every check: lint, then all tests
+	@$(PY) -m pytest
+
+test-fast: venv ## Run only the tests that need no server, no worker and no torch
+	@$(PY) -m pytest tests/unit -m "not torch and not chaos"
+
+lint: venv ## Check style, types, the import contract and the sizes
+	@$(PY) -m ruff check
+	@$(PY) -m ruff format --check
+	@$(PY) -m mypy
+	@.venv/bin/lint-imports --no-logo
+	@$(PY) -m tools.check_size
+
+format: venv ## Put the source into shape
+	@$(PY) -m ruff check --fix
+	@$(PY) -m ruff format
+
+bench: venv ## Measure speed, print JSON
+	@$(PY) -m benchmarks
+
+clean: ## Remove the .venv, caches, builds and the demo's data
+	@rm -rf -- $(RUBBISH) ./*.egg-info
+	@find . -type d -name __pycache__ -prune -exec rm -rf -- {} +
+
+venv: ## Set up .venv for development
+	@PYTHON="$(PYTHON)" sh tools/venv.sh dev
+
+venv-demo:
+	@PYTHON="$(PYTHON)" sh tools/venv.sh demo

@@ -1,0 +1,1 @@
+"""Checks and set-up of this repository; not part of the package."""
