@@ -55,4 +55,5 @@ class Child:
     stop_signal: signal.Signals = signal.SIGTERM
     grace_s: float = 10.0  # from the stop signal to SIGKILL
     pass_fds: tuple[int, ...] = ()  # file descriptors that it inherits
+    mute: re.Pattern[str] | None = None  # lines that are not worth showing
     nested: bool = False  # a supervisor itself: its lines already carry a name column

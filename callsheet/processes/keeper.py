@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from callsheet.errors import CallsheetError
 from callsheet.processes.child import Child
+from callsheet.processes.guard import Guard
 from callsheet.processes.output import Printer, Tail
-from callsheet.processes.running import Guard, Running
+from callsheet.processes.running import Running
 
 HURRY_S = 1.0  # what is left of every grace after the second Ctrl-C
 READY_POLL_S = 0.1
@@ -118,7 +119,8 @@ class Keeper:
 
     def _on_line(self, line: str, seen: asyncio.Event) -> None:
         self._tail.add(line)
-        self._run.printer.line(self.child.name, line, nested=self.child.nested)
+        if self.child.mute is None or not self.child.mute.search(line):
+            self._run.printer.line(self.child.name, line, nested=self.child.nested)
         if isinstance(self.child.ready, re.Pattern) and self.child.ready.search(line):
             seen.set()
 

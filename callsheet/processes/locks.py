@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from callsheet.errors import AlreadyRunning
+from callsheet.errors import AlreadyRunning, SettingsError
 
 POLL_S = 0.02
 
@@ -48,12 +48,11 @@ class FileLock:
         return self._fd
 
     def acquire(self, *, patience_s: float = 3.0) -> FileLock:
-        """Take the lock. Raises AlreadyRunning.
+        """Take the lock. Raises AlreadyRunning, SettingsError when its folder cannot be written.
 
         At once when the holder lives; children of a holder that is gone get ``patience_s`` to die.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = self._open()
         try:
             self._wait_for(fd, time.monotonic() + patience_s)
         except BaseException:
@@ -77,6 +76,16 @@ class FileLock:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+    def _open(self) -> int:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise SettingsError(
+                f"{self.path.parent} cannot be used ({error.strerror}); nothing was started. "
+                "Set data_dir to a folder that this user may write"
+            ) from None
 
     def _wait_for(self, fd: int, deadline: float) -> None:
         while True:

@@ -7,42 +7,15 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from callsheet.processes.child import Child
+from callsheet.processes.guard import Guard
 from callsheet.processes.output import LineBuffer
 
-SHIM = str(Path(__file__).with_name("shim.py"))
 CHUNK = 64 * 1024  # bytes per read, the size of a pipe
 MOST_CHUNKS = 16
-
-
-class Guard:
-    """How children learn that this process is gone: ``pdeathsig`` (Linux) or ``pipe`` (see ``shim``)."""
-
-    def __init__(self, kind: str = "") -> None:
-        self.kind = kind or ("pdeathsig" if sys.platform.startswith("linux") else "pipe")
-        # Nobody ever writes into this pipe: the kernel closes its end with this process, and readers see it.
-        self._alive, self._held = os.pipe() if self.kind == "pipe" else (-1, -1)
-
-    def wrap(self, argv: tuple[str, ...]) -> list[str]:
-        """The command line that runs ``argv`` under this guard."""
-        shim = [sys.executable, "-I", "-S", SHIM, self.kind, str(os.getpid()), str(self._alive), "--"]
-        return [*shim, *argv]
-
-    @property
-    def fds(self) -> tuple[int, ...]:
-        """What the shim must inherit."""
-        return (self._alive,) if self.kind == "pipe" else ()
-
-    def close(self) -> None:
-        """Give the pipe back; children that still run are killed by that."""
-        if self.kind == "pipe":
-            os.close(self._alive)
-            os.close(self._held)
 
 
 class Running:
@@ -56,13 +29,15 @@ class Running:
         self._lines = LineBuffer()
         self._popen = subprocess.Popen(
             guard.wrap(child.argv),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env={**os.environ, "PYTHONUNBUFFERED": "1", **child.env},
-            pass_fds=(*child.pass_fds, *guard.fds),
+            pass_fds=child.pass_fds,
             start_new_session=True,
         )
+        guard.let_go(self._popen)
+        self._guard = guard
         assert self._popen.stdout is not None
         self._out = self._popen.stdout.fileno()
         os.set_blocking(self._out, False)
@@ -100,6 +75,7 @@ class Running:
         if self.ended.is_set() or self._popen.poll() is None:
             return
         self.kill()
+        self._guard.forget(self.pid)
         self._read()
         self._close()
         for line in self._lines.flush():

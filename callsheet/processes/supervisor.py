@@ -14,23 +14,28 @@ from collections.abc import Callable, Coroutine, Sequence
 
 from callsheet.errors import CallsheetError
 from callsheet.processes.child import Child
+from callsheet.processes.guard import Guard
 from callsheet.processes.keeper import Keeper
 from callsheet.processes.output import Printer
-from callsheet.processes.running import Guard
 
 
 class Supervisor:
     """Starts children in order of need, keeps them running, and leaves nothing behind."""
 
     def __init__(
-        self, children: Sequence[Child], *, name: str, printer: Printer | None = None, guard: str = ""
+        self,
+        children: Sequence[Child],
+        *,
+        name: str,
+        printer: Printer | None = None,
+        pdeathsig: bool | None = None,
     ) -> None:
-        """``name``: column of its own words. ``guard``: see ``shim``; "" picks what the platform has."""
+        """``name``: column of its own words. ``pdeathsig``: see ``Guard``."""
         _check(children)
         self.children = tuple(children)
         self.name = name
         self.printer = printer or Printer([name, *(child.name for child in children)])
-        self._guard_kind = guard
+        self._pdeathsig = pdeathsig
 
     def run(self, *, on_ready: Callable[[], None] | None = None) -> None:
         """Run until SIGINT, SIGTERM or SIGHUP; ``on_ready`` is called once, when every child has been ready.
@@ -41,7 +46,7 @@ class Supervisor:
         """
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("Supervisor.run works in the main thread only")
-        guard = Guard(self._guard_kind)
+        guard = Guard(pdeathsig=self._pdeathsig)
         try:
             asyncio.run(_Run(self, guard).main(on_ready))
         finally:

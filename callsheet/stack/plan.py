@@ -17,6 +17,9 @@ CONTROLLERS = ("control-1", "control-2")
 GRACE_S = 5.0  # for what holds no job
 LAUNCHER_EXTRA_S = 5.0  # the launcher waits for its workers' grace, then needs a moment itself
 
+#: Beats and controllers log three lines per tick, which would drown everything else; faults are still shown.
+TICKS = re.compile(r"Sending due task tick |Task callsheet\.tick\[\S+\] (received|succeeded)")
+
 #: The launcher restarts workers itself. If it fails within two minutes, starting it again will not help.
 LAUNCHER_RESTART = Restart(RestartWhen.FAILED, quick_s=120.0, give_up_after=1)
 
@@ -81,6 +84,7 @@ def _beat(name: str, settings: Settings) -> Child:
         name=name,
         argv=_celery("beat", "--schedule", str(schedule), "--loglevel", settings.log_level),
         ready=re.compile(r"beat: Starting"),
+        mute=_mute(settings),
         grace_s=GRACE_S,
     )
 
@@ -93,8 +97,13 @@ def _controller(name: str, settings: Settings, host: str, checks: Checks) -> Chi
         name=name,
         argv=_celery(*worker, "--without-gossip", "--without-mingle", "--loglevel", settings.log_level),
         ready=checks.controller(node) if checks.controller else re.compile(rf"{re.escape(node)} ready"),
+        mute=_mute(settings),
         grace_s=GRACE_S,
     )
+
+
+def _mute(settings: Settings) -> re.Pattern[str] | None:
+    return None if settings.log_level == "DEBUG" else TICKS
 
 
 def _flower(settings: Settings, checks: Checks) -> Child:
