@@ -1,0 +1,189 @@
+"""Each controller's round, and the tick that runs them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from callsheet.beat import controllers
+from callsheet.beat.controllers import Hands
+from callsheet.beat.tick import tick
+from callsheet.errors import Unreachable
+from callsheet.records.jobs import Ticket
+from callsheet.records.states import State
+from callsheet.settings import Settings
+from callsheet.store.memory import MemoryStore
+from callsheet.store.protocol import Store
+from tests.support.clock import Clock
+from tests.support.fleet import gpu
+from tests.support.jobs import ended, new_job, op, queued, running, submitted
+
+
+class Office:
+    """Controllers over a memory store; what they publish lies in ``broker``."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.store = MemoryStore(self.clock)
+        self.broker: dict[str, list[Ticket]] = {}
+        self.delivered: list[str] = []
+        self.hands = Hands(self.store, Settings(), self.depth, self.release, self.deliver)
+
+    def depth(self, queue: str) -> int:
+        return len(self.broker.get(queue, []))
+
+    def release(self, store: Store, queue: str) -> int:
+        tickets = store.release(queue, op=op())
+        self.broker.setdefault(queue, []).extend(tickets)
+        return len(tickets)
+
+    def deliver(self, store: Store, job_id: str) -> bool:
+        self.delivered.append(job_id)
+        return store.mark_delivered(job_id, names=[job_id], token="t")
+
+    def join(self, gpu_class: str, **changes: Any) -> None:
+        self.store.beat_gpu(gpu(gpu_class, **changes), ttl_s=10)
+
+    def state(self, job_id: str) -> State:
+        return self.store.get(job_id).state
+
+
+@pytest.fixture
+def office() -> Office:
+    return Office()
+
+
+def test_release_publishes_for_live_workers_and_not_more_than_they_take_soon(office: Office) -> None:
+    jobs = [submitted(office.store, queue="free.a100") for _ in range(5)]
+    assert controllers.release(office.hands) == 0  # nobody serves it
+    office.join("a100", queues=("free.a100",))
+    assert controllers.release(office.hands) == 2  # the depth of one worker
+    assert [ticket.job_id for ticket in office.broker["free.a100"]] == jobs[:2]
+    assert controllers.release(office.hands) == 0
+
+
+def test_a_worker_that_left_gets_nothing_more(office: Office) -> None:
+    office.join("a100", queues=("free.a100",))
+    controllers.release(office.hands)
+    office.clock.advance(11)
+    submitted(office.store, queue="free.a100")
+    assert controllers.release(office.hands) == 0
+
+
+def test_heal_finds_tickets_that_the_broker_lost(office: Office) -> None:
+    office.join("a100", queues=("free.a100",))
+    job = submitted(office.store, queue="free.a100")
+    controllers.release(office.hands)
+    office.broker.clear()  # celery purge
+    assert controllers.heal(office.hands) == 0  # it may be on its way
+    office.clock.advance(6)
+    assert controllers.heal(office.hands) == 1
+    assert office.state(job) is State.PENDING
+    office.join("a100", queues=("free.a100",))
+    controllers.release(office.hands)
+    assert office.broker["free.a100"] == [Ticket(job, 2, "free.a100")]
+
+
+def test_heal_leaves_a_paused_queue_alone(office: Office) -> None:
+    office.join("a100", queues=("free.a100",))
+    submitted(office.store, queue="free.a100")
+    controllers.release(office.hands)
+    for _ in range(10):
+        office.clock.advance(60)
+        assert controllers.heal(office.hands) == 0
+    assert len(office.broker["free.a100"]) == 1
+
+
+def test_reap_brings_back_what_died_with_its_worker(office: Office) -> None:
+    lease = running(office.store, lease_s=3.0)
+    assert controllers.reap(office.hands) == 0
+    office.clock.advance(3.1)
+    assert controllers.reap(office.hands) == 1
+    assert office.state(lease.job.id) is State.PENDING
+
+
+def test_reroute_moves_what_nobody_serves_to_the_class_that_came(office: Office) -> None:
+    stranded = submitted(office.store, queue="pro.t4")
+    office.join("a100", queues=("pro.a100", "free.a100"))
+    assert controllers.reroute(office.hands) == 1
+    assert office.store.get(stranded).queue == "pro.a100"
+    assert controllers.reroute(office.hands) == 0
+
+
+def test_reroute_leaves_a_job_that_no_live_gpu_holds(office: Office) -> None:
+    job = new_job(queue="free.h200")
+    office.store.submit(job, op=op())
+    office.join("a100", vram_gib=1, queues=("free.a100-40g",))
+    before = office.store.get(job.id).queue
+    big = office.store.get(job.id).need_gib
+    assert big > 0
+    controllers.reroute(office.hands)
+    assert office.store.get(job.id).queue in (before, "free.a100-40g")
+
+
+def test_wake_releases_what_was_held_and_expires_what_is_late(office: Office) -> None:
+    now = office.clock.now
+    held = submitted(office.store, not_before=now + 5)
+    late = submitted(office.store, deadline=now + 2)
+    assert office.state(held) is State.HELD
+    office.clock.advance(6)
+    controllers.wake(office.hands)
+    assert office.state(held) is State.PENDING
+    assert office.state(late) is State.EXPIRED
+
+
+def test_deliver_finishes_what_a_worker_left(office: Office) -> None:
+    job = ended(office.store)
+    controllers.deliver(office.hands)
+    assert office.delivered == [job]
+
+
+def test_a_tick_does_it_all_and_keeps_its_report(office: Office) -> None:
+    office.join("h100", queues=("free.h100",))
+    submitted(office.store, queue="free.h100")
+    report = tick(office.hands, clock=office.clock)
+    assert report["release"] == 1
+    assert report["faults"] == []
+
+
+def test_two_beats_in_one_period_make_one_tick(office: Office) -> None:
+    assert tick(office.hands, clock=office.clock)
+    assert tick(office.hands, clock=office.clock) == {}
+    office.clock.advance(1.0)
+    assert tick(office.hands, clock=office.clock)
+
+
+def test_ticks_that_piled_up_run_once(office: Office) -> None:
+    office.clock.advance(3600)
+    assert sum(bool(tick(office.hands, clock=office.clock)) for _ in range(3600)) == 1
+
+
+def test_a_controllers_bug_does_not_stop_the_others(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> list[str]:
+        raise ZeroDivisionError("a bug")
+
+    job = ended(office.store)
+    monkeypatch.setattr(office.store, "reap", broken)
+    report = tick(office.hands, clock=office.clock)
+    assert report["faults"] == ["reap: ZeroDivisionError('a bug')"]
+    assert office.delivered == [job]
+
+
+def test_a_store_that_is_away_ends_the_tick(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object, **__: object) -> list[str]:
+        raise Unreachable("away")
+
+    monkeypatch.setattr(office.store, "wake", away)
+    with pytest.raises(Unreachable):
+        tick(office.hands, clock=office.clock)
+    monkeypatch.undo()
+    office.clock.advance(1.0)
+    assert tick(office.hands, clock=office.clock)  # nothing blocks the next one
+
+
+def test_a_ticket_in_flight_is_not_released_again(office: Office) -> None:
+    office.join("h100", queues=("free.h100",))
+    ticket = queued(office.store)
+    office.broker["free.h100"] = [ticket]
+    assert controllers.release(office.hands) == 0
