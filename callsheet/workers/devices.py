@@ -33,6 +33,9 @@ NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"T4", ("t4",)),
 )
 
+#: First compute capability with bf16 (Ampere), fp8 (Ada), fp4 (Blackwell): ranks 1 to 3 of GpuClass.features.
+FIRST_CAPABILITIES = ((8, 0), (8, 9), (10, 0))
+
 
 class Nvml(Protocol):
     """The part of the module ``pynvml`` that is used here."""
@@ -44,6 +47,7 @@ class Nvml(Protocol):
     def nvmlDeviceGetName(self, handle: Any) -> str | bytes: ...  # noqa: D102, N802
     def nvmlDeviceGetUUID(self, handle: Any) -> str | bytes: ...  # noqa: D102, N802
     def nvmlDeviceGetMemoryInfo(self, handle: Any) -> Any: ...  # noqa: D102, N802
+    def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> Sequence[int]: ...  # noqa: D102, N802
     def nvmlDeviceGetMigMode(self, handle: Any) -> Sequence[int]: ...  # noqa: D102, N802
     def nvmlDeviceGetMaxMigDeviceCount(self, handle: Any) -> int: ...  # noqa: D102, N802
     def nvmlDeviceGetMigDeviceHandleByIndex(self, device: Any, index: int) -> Any: ...  # noqa: D102, N802
@@ -81,6 +85,7 @@ class _Card:
     product: str
     uuid: str
     vram_gib: int
+    features: int  # rank of its generation, as in GpuClass
 
 
 def discover(
@@ -141,7 +146,7 @@ def _is_visible(device: Device, visible: str) -> bool:
 
 def _classify(cards: Iterable[_Card]) -> Iterator[Device]:
     for card in cards:
-        gpu_class = classify(card.product, card.vram_gib)
+        gpu_class = classify(card.product, card.vram_gib, card.features)
         if gpu_class is None:
             log.warning(
                 "%s (%d GiB) is too small for every known GPU class: not used", card.product, card.vram_gib
@@ -150,8 +155,8 @@ def _classify(cards: Iterable[_Card]) -> Iterator[Device]:
             yield Device("", gpu_class.name, card.vram_gib, card.uuid, card.index)
 
 
-def classify(product: str, vram_gib: int) -> GpuClass | None:
-    """The class of a GPU by its product name; an unknown one gets the largest class whose memory it has.
+def classify(product: str, vram_gib: int, features: int) -> GpuClass | None:
+    """The class of a GPU by its product name; an unknown one gets the largest class that it can stand in for.
 
     MIG slices are classed by memory too: their card's class would promise too much. None: too small for any.
     """
@@ -160,7 +165,7 @@ def classify(product: str, vram_gib: int) -> GpuClass | None:
     known = [KNOWN[name] for name in names if has_memory_of(vram_gib, KNOWN[name])]
     if known:
         return known[0]
-    covered = [known for known in KNOWN.values() if has_memory_of(vram_gib, known)]
+    covered = [k for k in KNOWN.values() if has_memory_of(vram_gib, k) and features >= k.features]
     if not covered:
         return None
     nearest = max(covered, key=lambda c: (c.vram_gib, -c.features, -c.price))
@@ -204,8 +209,8 @@ def _card(nvml: Nvml, index: int) -> list[_Card]:
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
         if not _in_mig_mode(nvml, handle):
-            return [_describe(nvml, handle, index)]
-        slices = [_describe(nvml, one, index) for one in _mig_handles(nvml, handle)]
+            return [_describe(nvml, handle, index, card=handle)]
+        slices = [_describe(nvml, one, index, card=handle) for one in _mig_handles(nvml, handle)]
     except NVMLError as error:
         log.warning("GPU %d does not answer NVML (%s): not used", index, error)
         return []
@@ -216,11 +221,23 @@ def _card(nvml: Nvml, index: int) -> list[_Card]:
     return slices
 
 
-def _describe(nvml: Nvml, handle: Any, index: int) -> _Card:
+def _describe(nvml: Nvml, handle: Any, index: int, *, card: Any) -> _Card:
     product, uuid = _text(nvml.nvmlDeviceGetName(handle)), _text(nvml.nvmlDeviceGetUUID(handle))
     if uuid.startswith("MIG-") and "MIG" not in product.split():
         product = f"{product} MIG"  # older drivers name the whole card
-    return _Card(index, product, uuid, int(nvml.nvmlDeviceGetMemoryInfo(handle).total) // GIB)
+    vram_gib = int(nvml.nvmlDeviceGetMemoryInfo(handle).total) // GIB
+    return _Card(index, product, uuid, vram_gib, _features(nvml, card))
+
+
+def _features(nvml: Nvml, handle: Any) -> int:
+    """Rank of a card's generation by its CUDA compute capability; 0 where that cannot be asked."""
+    from pynvml import NVMLError
+
+    try:
+        capability = tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle))
+    except NVMLError:
+        return 0
+    return sum(capability >= first for first in FIRST_CAPABILITIES)
 
 
 def _in_mig_mode(nvml: Nvml, handle: Any) -> bool:

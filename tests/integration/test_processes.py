@@ -80,11 +80,12 @@ class TestNoOrphans:
         with Valkey() as broker:
             prefork_app.conf.broker_url = broker.url
             code = f"""
-            children = [Child("celery", (sys.executable, "-m", "celery", "-A", "tests.support.prefork_app", "worker",
-                              "-P", "prefork", "-c", "1", "--without-mingle", "-l", "INFO"),
-                              env={{"PREFORK_BROKER": {broker.url!r}}}, ready=re.compile(" ready[.]"))]
-            """
-            with supervise("if True:" + code, tmp_path) as boss:
+celery = (sys.executable, "-m", "celery", "-A", "tests.support.prefork_app")
+worker = ("worker", "-P", "prefork", "-c", "1", "--without-mingle", "-l", "INFO")
+children = [Child("celery", celery + worker, env={{"PREFORK_BROKER": {broker.url!r}}},
+                  ready=re.compile(" ready[.]"))]
+"""
+            with supervise(code, tmp_path) as boss:
                 boss.sees("all ready")
                 prefork_app.send_task("tests.support.prefork_app.busy", [str(tmp_path / "child")])
                 child = pid_in(tmp_path / "child")

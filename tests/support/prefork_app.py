@@ -11,7 +11,7 @@ from celery import Celery
 app = Celery("prefork", broker=os.environ.get("PREFORK_BROKER", "memory://"))
 
 
-@app.task  # type: ignore[untyped-decorator]
+@app.task
 def busy(pid_file: str) -> None:
     """Write the pool child's pid, then keep it busy where it cannot notice that its parent died."""
     Path(pid_file).write_text(str(os.getpid()))
