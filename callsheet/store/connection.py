@@ -70,15 +70,15 @@ class Connection:
 
     def _outage_text(self, error: Exception) -> str:
         return (
-            f"The store (Redis at {self.where}) does not answer: {error}. Whether the last call took effect "
-            "is unknown; it is safe to repeat. Start Redis, or correct its URL in the settings; "
+            f"The store (Redis at {self.where}) does not answer: {_said(error)}. Whether the last call took "
+            "effect is unknown; it is safe to repeat. Start Redis, or correct its URL in the settings; "
             "`callsheet doctor` checks it."
         )
 
     def _denied_text(self, error: Exception) -> str:
         return (
-            f"The store (Redis at {self.where}) refuses our credentials: {error}. Nothing was changed. "
-            "Correct user and password in the Redis URL of the settings, or the user's rights (ACL)."
+            f"The store (Redis at {self.where}) refuses our credentials: {_said(error)}. Nothing was "
+            "changed. Correct user and password in the Redis URL of the settings, or the user's rights (ACL)."
         )
 
     def _full_text(self) -> str:
@@ -113,6 +113,10 @@ def connect(url: str, limit_s: float) -> Connection:
 def _plain_tls_option(url: str) -> str:
     """Celery spells ``ssl_cert_reqs=CERT_REQUIRED`` where redis-py wants ``required``: take both."""
     return re.sub(r"(?<=[?&]ssl_cert_reqs=)CERT_(\w+)", lambda match: match[1].lower(), url)
+
+
+def _said(error: Exception) -> str:
+    return str(error).rstrip(". ")
 
 
 def _masked(url: str) -> str:

@@ -6,6 +6,7 @@ import itertools
 import uuid
 from typing import Any
 
+from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import NewJob, Outcome, Ticket
 from callsheet.records.requests import VideoRequest
 from callsheet.records.states import State
@@ -84,6 +85,21 @@ def renew(store: Store, lease: Lease, *, step: int = 1, lease_s: float = 10.0) -
         lease.job.id, lease.attempt, lease.token, lease_s=lease_s, step=step, steps=8, phase="denoise"
     )
 
+
+GPU = Gpu(
+    name="h100-0@a",
+    gpu_class="h100",
+    vram_gib=80,
+    uuid="GPU-1",
+    host="a",
+    index=0,
+    queues=("pro.h100", "free.h100"),
+    resident=("tiny-wan",),
+    job_id="film",
+    step=3,
+    steps=8,
+    declared=True,
+)
 
 SUCCESS = Outcome(
     state=State.SUCCEEDED,
