@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from callsheet.processes import Child, FileLock
 from callsheet.settings import SERVER_URL_FILE
@@ -61,15 +62,19 @@ class EmbeddedServer:
         )
 
     def answers(self) -> bool:
-        """Whether *this* server (it knows the password) has loaded its data."""
+        """Whether *this* server has loaded its data. A foreign one without a password would take ours too."""
         import redis
 
         client = redis.Redis.from_url(
-            self.url, socket_timeout=PING_S, socket_connect_timeout=PING_S, retry=None
+            self.url,
+            decode_responses=True,
+            socket_timeout=PING_S,
+            socket_connect_timeout=PING_S,
+            retry=None,
         )
         with contextlib.closing(client):
             try:
-                return bool(client.ping())
+                return bool(client.ping()) and _folder_of(client) == self.folder.resolve()
             except redis.RedisError:
                 return False
 
@@ -100,6 +105,11 @@ def embedded_server(data_dir: Path, *, binary: Path | None = None) -> Iterator[E
             yield server
         finally:
             server.withdraw()
+
+
+def _folder_of(client: Any) -> Path:
+    """The server's working folder."""
+    return Path(client.config_get("dir")["dir"])
 
 
 def _port(folder: Path) -> int:
