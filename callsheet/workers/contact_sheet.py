@@ -45,7 +45,7 @@ def read_frames(path: Path) -> Frames:
     try:
         with av.open(str(path)) as container:
             pictures = [picture.to_ndarray(format="rgb24") for picture in container.decode(video=0)]
-    except OSError as error:  # av's errors are OSErrors, or ValueErrors below
+    except (av.error.FFmpegError, OSError, IndexError) as error:  # IndexError: no video in it
         raise StorageError(f"cannot read the film {path}: {error}. Download or render it again.") from error
     return np.stack(pictures).astype(np.uint8, copy=False)
 

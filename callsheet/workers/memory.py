@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import traceback
 
 import torch
 
@@ -21,6 +22,11 @@ def is_shortage(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+
+
+def traceback_text(error: BaseException) -> str:
+    """A traceback as text for the log: a log record that carries the exception keeps its tensors alive."""
+    return "".join(traceback.format_exception(error))
 
 
 def memory_report() -> str:

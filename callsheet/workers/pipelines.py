@@ -14,7 +14,7 @@ import huggingface_hub
 import torch
 
 from callsheet.errors import ModelError
-from callsheet.workers.memory import free_memory, is_shortage, memory_report
+from callsheet.workers.memory import free_memory, is_shortage, memory_report, traceback_text
 from callsheet.workers.model_files import NEXT, check_folder, folder_sha256
 from callsheet.workers.quiet import quiet
 
@@ -79,8 +79,8 @@ def _load(source: str, revision: str, dtype: torch.dtype, device: str, *, is_fol
     try:
         with quiet():
             return _from_pretrained(source, revision, dtype).to(device)
-    except Exception as error:  # libraries raise anything; the worker lives on
-        log.warning("loading %s failed", source, exc_info=True)
+    except Exception as error:  # noqa: BLE001 - libraries raise anything, and the worker shall live on
+        log.warning("loading %s failed\n%s", source, traceback_text(error))
         short, said = is_shortage(error), _first_line(error)
     free_memory()  # outside the except block, whose traceback would keep the tensors alive
     if short:

@@ -13,7 +13,7 @@ import torch
 from callsheet.errors import JobFailed, ModelError
 from callsheet.records.requests import VideoRequest
 from callsheet.workers.frames import Frames, to_frames
-from callsheet.workers.memory import free_memory, is_shortage, memory_report
+from callsheet.workers.memory import free_memory, is_shortage, memory_report, traceback_text
 from callsheet.workers.pipelines import LoadedPipeline
 from callsheet.workers.watch import OnPhase, OnStep, Watch
 
@@ -81,9 +81,9 @@ def _attempt(run: Callable[[], Frames], watch: Watch) -> tuple[Frames | None, Ex
     """What ``run`` answered or raised, the exception without its traceback, whose locals are tensors."""
     try:
         return run(), None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - pipelines raise anything, and the worker shall live on
         if error is not watch.stopped:
-            log.error("the pipeline failed in %s", watch.phase, exc_info=True)
+            log.error("the pipeline failed in %s\n%s", watch.phase, traceback_text(error))
         return None, error.with_traceback(None)
 
 

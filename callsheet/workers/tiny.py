@@ -16,6 +16,7 @@ from typing import Any
 import diffusers
 import torch
 import transformers
+from safetensors import SafetensorError
 
 from callsheet.errors import ModelError
 from callsheet.workers.model_files import check_folder
@@ -42,7 +43,7 @@ def build_tiny(name: str, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         _save(TINY[name], part)
         _put_in_place(part, target)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:  # safetensors has its own error for a full disk
         raise ModelError(
             f"cannot write the model {target}: {error}. Nothing half-built is left. "
             "Let this process's user write there, or set models_dir (CALLSHEET_MODELS_DIR) to another folder."
@@ -119,7 +120,7 @@ def _ltx() -> Any:
         decoder_inject_noise=(False, False, False, False, False),
         upsample_residual=(False, False, False, False),
         upsample_factor=(1, 1, 1, 1),
-        patch_size=1,
+        patch_size=2,  # with two halvings: eight pixels a latent, so a step is quick
         patch_size_t=1,
         encoder_causal=True,
         decoder_causal=False,

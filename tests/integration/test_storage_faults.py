@@ -1,0 +1,126 @@
+"""Storage that is full, and storage used across a fork: both in processes of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import run_python
+
+# To a writer, a limit on the size of files looks like a full disk (EFBIG for ENOSPC); it works everywhere.
+FULL = """
+    import resource, signal, sys
+    from pathlib import Path
+    from callsheet.artifacts.films import film_keys, store_film
+    from callsheet.artifacts.objects import open_objects
+    from callsheet.errors import StorageError
+
+    root, size = Path(sys.argv[1]), int(sys.argv[2])
+    objects = open_objects(root.as_uri())
+    objects.put("earlier", b"x")
+    (root.parent / "film.mp4").write_bytes(b"x" * size)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+    try:
+        store_film(objects, film_keys("job", 1, "token"), root.parent / "film.mp4", {})
+    except StorageError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("size", [60_000, 12_000_000], ids=["one-part", "multipart"])
+def test_a_full_place_keeps_nothing_of_the_film(tmp_path: Path, size: int) -> None:
+    said = run_python(FULL, tmp_path / "films", size)
+    assert str(tmp_path / "films" / "jobs" / "job") in said
+    assert "Nothing half-written is left. Free space there" in said
+    assert [path.name for path in (tmp_path / "films").rglob("*")] == ["earlier"]
+
+
+DOWNLOAD_FULL = """
+    import resource, signal, sys
+    from pathlib import Path
+    from callsheet.artifacts.objects import open_objects
+    from callsheet.errors import StorageError
+
+    objects = open_objects("memory://")
+    objects.put("film", b"x" * 60_000)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+    try:
+        objects.get_to("film", Path(sys.argv[1]))
+    except StorageError as error:
+        print(error)
+"""
+
+
+def test_a_full_disk_keeps_nothing_of_a_download(tmp_path: Path) -> None:
+    said = run_python(DOWNLOAD_FULL, tmp_path / "film.mp4")
+    assert f"cannot write {tmp_path / 'film.mp4'}" in said
+    assert "Free space there, or choose another path" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+FORK = """
+    import os, sys
+    from callsheet.artifacts.objects import open_objects
+    from callsheet.errors import StorageError
+
+    url, when = sys.argv[1:]
+    objects = open_objects(url)
+    if when == "used before":
+        objects.put("a", b"parent")
+    child = os.fork()
+    if child == 0:
+        for opened in (objects, open_objects(url)):  # a new one is no way out: the runtime is the process's
+            for verb in (opened.probe, lambda: opened.get("a"), lambda: opened.put("b", b""), opened.list):
+                try:
+                    verb()
+                    print("worked")
+                except StorageError as error:
+                    print(error)
+        sys.stdout.flush()
+        os._exit(0)
+    os.waitpid(child, 0)
+    objects.put("a", b"parent")
+"""
+
+
+def test_a_child_of_a_process_that_used_storage_is_told_instead_of_hanging(tmp_path: Path) -> None:
+    lines = run_python(FORK, tmp_path.as_uri(), "used before", timeout_s=30).splitlines()
+    assert len(lines) == 8
+    assert all("forked" in line and "only after the fork" in line for line in lines)
+
+
+def test_a_child_may_use_what_its_parent_only_opened(tmp_path: Path) -> None:
+    lines = run_python(FORK, tmp_path.as_uri(), "unused", timeout_s=30).splitlines()
+    assert lines[0] == "worked"
+    assert lines[2:4] == ["worked", "worked"]
+
+
+KILLED = """
+    import os, signal, sys, threading
+    from callsheet.artifacts.objects import open_objects
+
+    def film():
+        yield b"x" * 6_000_000
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    import obstore
+    objects = open_objects(sys.argv[1])
+    objects.put("first", b"x")
+    print("writing", flush=True)
+    obstore.put(objects._store(), "film", film())
+"""
+
+
+def test_a_writer_that_is_killed_leaves_no_object(tmp_path: Path) -> None:
+    from callsheet.artifacts.objects import open_objects
+
+    with pytest.raises(AssertionError, match="exit -9"):
+        run_python(KILLED, tmp_path.as_uri())
+    objects = open_objects(tmp_path.as_uri())
+    assert objects.list() == ["first"]
+    assert not objects.exists("film")
+    objects.put("film", b"whole")
+    assert objects.get("film") == b"whole"
