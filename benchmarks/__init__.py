@@ -1,0 +1,1 @@
+"""Speed and size, measured: ``python -m benchmarks`` prints one JSON document."""
