@@ -13,7 +13,7 @@ help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: venv-demo ## Render eight films with the whole stack on this machine, and show them
-	@$(PY) examples/demo.py
+	@$(PY) -m examples.demo
 
 test: lint ## Run every check: lint, then all tests
 	@$(PY) -m pytest

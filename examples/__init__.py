@@ -1,0 +1,1 @@
+"""Examples of callsheet; not part of the package."""

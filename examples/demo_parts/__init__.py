@@ -1,0 +1,1 @@
+"""What the demo needs that is not about callsheet: a folder, a child process, a screen."""
