@@ -5,7 +5,8 @@
 >>> job.wait(progress=True)
 >>> job.download("cat.mp4")
 
-Names load on first use, so that ``import callsheet`` and the command line stay quick.
+Names load on first use, so that ``import callsheet`` and the command line stay quick. The Celery app is
+``callsheet.app.app``: a public name ``app`` would be the module of that name as soon as that was imported.
 """
 
 from __future__ import annotations
@@ -16,17 +17,15 @@ from callsheet._version import __version__
 
 if TYPE_CHECKING:
     from callsheet import errors
-    from callsheet.app import app
     from callsheet.client import Client
     from callsheet.tasks.generate import generate_video
     from callsheet.tasks.job import VideoJob
 
-__all__ = ["Client", "VideoJob", "__version__", "app", "errors", "generate_video"]
+__all__ = ["Client", "VideoJob", "__version__", "errors", "generate_video"]
 
 _HOMES = {
     "Client": "callsheet.client",
     "VideoJob": "callsheet.tasks.job",
-    "app": "callsheet.app",
     "generate_video": "callsheet.tasks.generate",
 }
 

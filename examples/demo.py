@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from callsheet.errors import CallsheetError
 from examples.demo_parts import stack, view
 from examples.demo_parts.stack import DATA, OUT, DemoFailed
 from examples.demo_parts.view import Shot, say, shown
@@ -45,8 +46,8 @@ def main() -> int:
     try:
         with stack.empty_folder() as lock:
             run(lock)
-    except DemoFailed as failure:
-        print(f"demo failed: {failure}\n{stack.end_of_log()}", file=sys.stderr)
+    except (DemoFailed, CallsheetError) as failure:
+        print("\n".join([f"demo failed: {failure}", *getattr(failure, "__notes__", [])]), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -85,16 +85,11 @@ def running(lock: int) -> Iterator[Callable[[], None]]:
         LOCK.write_text(str(stack.pid))
         _await_ready(stack)
         yield lambda: _check_alive(stack)
+    except Exception as failure:
+        failure.add_note(_end_of_log())
+        raise
     finally:
         _stop(stack)
-
-
-def end_of_log() -> str:
-    """The last lines of the stack's log, with where it lies; "" when nothing was started."""
-    if not LOG.exists():
-        return ""
-    lines = LOG.read_text(errors="replace").splitlines()[-LOG_LINES:]
-    return "\n".join([f"the end of {shown(LOG)}:", *lines])
 
 
 def free_port() -> int:
@@ -127,6 +122,11 @@ def _ready_line() -> str:
         if name.strip() == "up" and words.strip().startswith("ready in"):
             return words.strip()
     return ""
+
+
+def _end_of_log() -> str:
+    lines = LOG.read_text(errors="replace").splitlines()[-LOG_LINES:]
+    return "\n".join([f"the end of {shown(LOG)}:", *lines])
 
 
 def _check_alive(stack: subprocess.Popen[bytes]) -> None:
