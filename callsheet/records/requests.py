@@ -36,10 +36,13 @@ class VideoRequest:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready dict; :meth:`from_json` reads it back."""
-        return dataclasses.asdict(self)
+        # every field is a plain value, so asdict's deep copy, a tenth of a submit, would be for nothing
+        return {name: getattr(self, name) for name in _FIELDS}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> VideoRequest:
         """Read :meth:`to_json` back; fields of a newer version are left out."""
-        names = {f.name for f in dataclasses.fields(cls)}
-        return cls(**{k: v for k, v in data.items() if k in names})
+        return cls(**{name: value for name, value in data.items() if name in _FIELDS})
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(VideoRequest))
