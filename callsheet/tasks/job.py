@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from celery import states
@@ -74,6 +75,11 @@ class VideoJob(JobFace, AsyncResult):
     def revoke(self, *_args: Any, **_kwargs: Any) -> None:
         """Cancel the job: Celery's word for it."""
         self.cancel(reason="revoked")
+
+    def __del__(self) -> None:
+        """Let go of the result's subscription; a store that is gone by now is no reason to complain."""
+        with suppress(Exception):
+            super().__del__()
 
     def _must_exist(self) -> None:
         if self._cache is None and self.parent is None and self._find_meta()["status"] == states.PENDING:

@@ -61,6 +61,7 @@ def _model(pipeline: LoadedPipeline) -> dict[str, Any]:
         "commit": pipeline.commit,
         "files_sha256": pipeline.files_sha256,
         "dtype": pipeline.dtype,
+        "tiling": pipeline.tiling,
         "pipeline": type(pipeline.pipe).__name__,
     }
 

@@ -139,14 +139,13 @@ class Performer:
         self._journal.phase("load")
         began = time.monotonic()
         try:
-            return self._resident.get(
-                spec.name,
-                lambda: load_pipeline(
-                    str(self._catalog.resolve_source(spec)), revision=spec.revision, dtype=spec.dtype
-                ),
-            )
+            return self._resident.get(spec.name, lambda: self._load_now(spec))
         finally:
             clocks.loading_s = time.monotonic() - began
+
+    def _load_now(self, spec: ModelSpec) -> LoadedPipeline:
+        source = str(self._catalog.resolve_source(spec))
+        return load_pipeline(source, revision=spec.revision, dtype=spec.dtype, tiling=spec.tiling)
 
     def _on_step(self, done: int, total: int) -> None:
         self._journal.step(done, total)

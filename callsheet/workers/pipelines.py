@@ -36,6 +36,7 @@ class LoadedPipeline:
     dtype: str  # bfloat16 | float16 | float32
     device: str  # "cuda" or "cpu"
     load_s: float  # seconds that loading took
+    tiling: bool = False  # the VAE decodes in tiles, which changes pixels where they meet
 
 
 def best_device() -> str:
@@ -43,11 +44,14 @@ def best_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def load_pipeline(source: str, *, revision: str = "", dtype: str, device: str = "") -> LoadedPipeline:
+def load_pipeline(
+    source: str, *, revision: str = "", dtype: str, device: str = "", tiling: bool = False
+) -> LoadedPipeline:
     """Load weights onto the device (by default the best one). Takes as long as reading them from disk.
 
-    ``source`` is a folder or a hub id (``org/name``). Raises ModelError with path or hub id and next step:
-    files missing or damaged, not to be fetched, no pipeline, or too large for the GPU's memory.
+    ``source`` is a folder or a hub id (``org/name``); with ``tiling`` the VAE decodes in tiles. Raises
+    ModelError with path or hub id and next step: files missing or damaged, not to be fetched, no pipeline,
+    a VAE that cannot tile, or too large for the GPU's memory.
     """
     begin = time.monotonic()
     device = device or best_device()
@@ -55,9 +59,22 @@ def load_pipeline(source: str, *, revision: str = "", dtype: str, device: str = 
     files_sha256 = _checked(Path(source).expanduser()) if is_folder else ""
     pipe = _load(source, revision, _dtype(dtype, source), device, is_folder=is_folder)
     pipe.set_progress_bar_config(disable=True)
+    if tiling:
+        _tile(pipe, source)
     commit = "" if is_folder else _commit(source, revision)
     load_s = time.monotonic() - begin
-    return LoadedPipeline(pipe, source, revision, commit, files_sha256, dtype, device, load_s)
+    return LoadedPipeline(pipe, source, revision, commit, files_sha256, dtype, device, load_s, tiling)
+
+
+def _tile(pipe: Any, source: str) -> None:
+    """Decode in tiles. Raises ModelError when the VAE cannot."""
+    enable = getattr(getattr(pipe, "vae", None), "enable_tiling", None)
+    if enable is None:
+        raise ModelError(
+            f"{source}: its VAE cannot decode in tiles, which the catalog asks for; no job of it can run. "
+            "Set tiling = false for this model, and min_vram_gib to what an untiled decode takes."
+        )
+    enable()
 
 
 def _is_hub_id(source: str) -> bool:
