@@ -1,4 +1,4 @@
-"""Storage that is full, and storage used across a fork: both in processes of their own."""
+"""Storage that is full, used across a fork, or whose writer is killed."""
 
 from __future__ import annotations
 
@@ -6,58 +6,31 @@ from pathlib import Path
 
 import pytest
 
+from callsheet.artifacts.films import film_keys, store_film
+from callsheet.artifacts.objects import open_objects
+from callsheet.errors import StorageError
+from tests.support.full_disk import full_disk
 from tests.support.processes import run_python
-
-# To a writer, a limit on the size of files looks like a full disk (EFBIG for ENOSPC); it works everywhere.
-FULL = """
-    import resource, signal, sys
-    from pathlib import Path
-    from callsheet.artifacts.films import film_keys, store_film
-    from callsheet.artifacts.objects import open_objects
-    from callsheet.errors import StorageError
-
-    root, size = Path(sys.argv[1]), int(sys.argv[2])
-    objects = open_objects(root.as_uri())
-    objects.put("earlier", b"x")
-    (root.parent / "film.mp4").write_bytes(b"x" * size)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-    try:
-        store_film(objects, film_keys("job", 1, "token"), root.parent / "film.mp4", {})
-    except StorageError as error:
-        print(error)
-"""
 
 
 @pytest.mark.parametrize("size", [60_000, 12_000_000], ids=["one-part", "multipart"])
 def test_a_full_place_keeps_nothing_of_the_film(tmp_path: Path, size: int) -> None:
-    said = run_python(FULL, tmp_path / "films", size)
-    assert str(tmp_path / "films" / "jobs" / "job") in said
-    assert "Nothing half-written is left. Free space there" in said
+    objects = open_objects((tmp_path / "films").as_uri())
+    objects.put("earlier", b"x")
+    (tmp_path / "film.mp4").write_bytes(b"x" * size)
+    with (
+        full_disk(50_000),
+        pytest.raises(StorageError, match=r"films/jobs/job/1-token/film.*Free space there"),
+    ):
+        store_film(objects, film_keys("job", 1, "token"), tmp_path / "film.mp4", {})
     assert [path.name for path in (tmp_path / "films").rglob("*")] == ["earlier"]
 
 
-DOWNLOAD_FULL = """
-    import resource, signal, sys
-    from pathlib import Path
-    from callsheet.artifacts.objects import open_objects
-    from callsheet.errors import StorageError
-
-    objects = open_objects("memory://")
-    objects.put("film", b"x" * 60_000)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-    try:
-        objects.get_to("film", Path(sys.argv[1]))
-    except StorageError as error:
-        print(error)
-"""
-
-
 def test_a_full_disk_keeps_nothing_of_a_download(tmp_path: Path) -> None:
-    said = run_python(DOWNLOAD_FULL, tmp_path / "film.mp4")
-    assert f"cannot write {tmp_path / 'film.mp4'}" in said
-    assert "Free space there, or choose another path" in said
+    objects = open_objects("memory://full-disk")
+    objects.put("film", b"x" * 60_000)
+    with full_disk(50_000), pytest.raises(StorageError, match=r"Free space there, or choose another path"):
+        objects.get_to("film", tmp_path / "film.mp4")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -115,8 +88,6 @@ KILLED = """
 
 
 def test_a_writer_that_is_killed_leaves_no_object(tmp_path: Path) -> None:
-    from callsheet.artifacts.objects import open_objects
-
     with pytest.raises(AssertionError, match="exit -9"):
         run_python(KILLED, tmp_path.as_uri())
     objects = open_objects(tmp_path.as_uri())

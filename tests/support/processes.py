@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -10,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run_python(code: str, *args: object, timeout_s: float = 120, env: dict[str, str] | None = None) -> str:
+def run_python(code: str, *args: object, timeout_s: float = 240) -> str:
     """Standard output of ``python -c code args...``; AssertionError with its standard error when it fails."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
@@ -18,7 +19,7 @@ def run_python(code: str, *args: object, timeout_s: float = 120, env: dict[str, 
         text=True,
         timeout=timeout_s,
         cwd=ROOT,
-        env=env,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},  # torch's threads only get in each other's way here
         check=False,
     )
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
