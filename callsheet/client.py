@@ -19,7 +19,7 @@ from callsheet.errors import CallsheetError, JobNotFound, Refused, Unreachable
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Event, Job
 from callsheet.records.states import State
-from callsheet.settings import Settings
+from callsheet.settings import Settings, mask_url
 from callsheet.store.protocol import Page
 from callsheet.tasks.face import POLL_S
 from callsheet.tasks.generate import generate_video
@@ -182,16 +182,16 @@ class Client:
 
     def ping_broker(self) -> str:
         """Connect to the broker; answers its URL without password."""
-        timeout_s = self.settings.connect_timeout_s
+        timeout_s, url = self.settings.connect_timeout_s, mask_url(self.settings.broker_url)
         with app.connection_for_write() as connection:
             try:
                 connection.ensure_connection(max_retries=1, interval_start=0, timeout=timeout_s)
             except (OperationalError, OSError) as fault:
                 raise Unreachable(
-                    f"the broker at {connection.as_uri()} does not answer ({fault}). Start it, or correct "
+                    f"the broker at {url} does not answer: {fault}. Start it, or correct "
                     "broker_url in the settings."
                 ) from fault
-            return str(connection.as_uri())
+        return url
 
     def probe_storage(self) -> Probe:
         """Write, read and delete a small object. Raises StorageError."""

@@ -79,9 +79,12 @@ def judge_devices(names: Sequence[str], trouble: str) -> Finding:
     """The GPUs of this machine. A machine without one can submit and control."""
     if trouble:
         return Finding(
-            "GPUs here", Level.WARN, trouble, "nothing to do unless this machine shall run workers"
+            "GPUs here", Level.WARN, trouble, f"nothing to do, unless it shall run workers: {_DRIVER}"
         )
     return Finding("GPUs here", Level.OK, ", ".join(names))
+
+
+_DRIVER = 'install the GPU driver, or declare GPUs to try things on the CPU: CALLSHEET_GPUS="h100,a100"'
 
 
 def judge_packages(versions: Mapping[str, str]) -> Finding:

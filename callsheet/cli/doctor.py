@@ -9,7 +9,6 @@ import click
 from callsheet.cli.options import common
 from callsheet.cli.output import emit
 from callsheet.cli.table import Column, Table
-from callsheet.cli.words import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +49,11 @@ def _table(findings: Sequence[Finding]) -> Table:
         Column("level"),
         Column("check"),
         Column("found", wraps=True),
-        Column("next step", wraps=True),
     )
-    rows = [(str(f.level), f.check, f.detail, f.next_step or NOTHING) for f in findings]
-    return Table(columns, rows)
+    return Table(columns, [row for finding in findings for row in _rows(finding)])
+
+
+def _rows(finding: Finding) -> list[tuple[str, ...]]:
+    """The finding, and below it what to do."""
+    step = [("", "", f"-> {finding.next_step}")] if finding.next_step else []
+    return [(str(finding.level), finding.check, finding.detail), *step]

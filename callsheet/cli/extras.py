@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
@@ -21,9 +22,9 @@ WORKER = {
 INSTALL = "pip install 'callsheet[worker]'"
 
 
-def worker_packages() -> dict[str, str]:
-    """Version of each package of the extra; "" for one that is not installed."""
-    return {name: _version(name, package) for name, package in WORKER.items()}
+def versions(packages: Mapping[str, str] = WORKER) -> dict[str, str]:
+    """Version of each package (import name -> distribution); "" for one that is not installed."""
+    return {name: _version(name, package) for name, package in packages.items()}
 
 
 def _version(name: str, package: str) -> str:
@@ -35,8 +36,8 @@ def _version(name: str, package: str) -> str:
         return "?"
 
 
-def require_worker(what: str) -> None:
+def require_worker(what: str, packages: Mapping[str, str] = WORKER) -> None:
     """Raises Refused when this machine cannot render films."""
-    missing = [name for name, found in worker_packages().items() if not found]
+    missing = [name for name, found in versions(packages).items() if not found]
     if missing:
         raise Refused(f"{what} needs {', '.join(missing)}; nothing was started. Install with: {INSTALL}")

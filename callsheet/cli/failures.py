@@ -24,7 +24,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 #: Outages that reach us as Celery's or Redis' own classes. Known by name, so that neither has to be loaded.
-_OUTAGES = {"ConnectionError", "TimeoutError", "OperationalError", "BusyLoadingError"}
+_OUTAGES = {"ConnectionError", "TimeoutError", "OperationalError", "BusyLoadingError", "InvalidResponse"}
 
 _CHECK = "`callsheet doctor` says what to do"
 _BUG = "This is a fault of callsheet: run it again with --debug and report what it prints"

@@ -186,7 +186,7 @@ def _tell_ends(door: Client, jobs: Sequence[Job], timeout: float | None) -> int:
         say(f"Error: {error}")
     going_on = [one for one in jobs if not one.ended]
     if going_on:
-        say(f"Error: {count(len(going_on), 'job')} not ended after {timeout:g} s; watch again, they go on")
+        say(f"Error: {count(len(going_on), 'job')} not ended after {timeout:g} s. They go on: watch again")
     return FAILED if errors else TIMEOUT if going_on else 0
 
 

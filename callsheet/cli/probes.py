@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from callsheet.cli import checks
 from callsheet.cli.checks import Finding, Level
-from callsheet.cli.extras import worker_packages
-from callsheet.cli.words import count, span
+from callsheet.cli.extras import versions
+from callsheet.cli.words import count, first_sentence
 from callsheet.errors import CallsheetError, Unreachable
 from callsheet.records.states import State
 
@@ -37,13 +37,10 @@ def _guarded(door: Client, name: str, probe: Probe) -> list[Finding]:
     try:
         return probe(door)
     except Unreachable as error:
-        return [
-            Finding(
-                name, Level.FAIL, str(error), "start it, or correct its URL in the settings", unreachable=True
-            )
-        ]
+        step = "start it, or correct its URL in the settings"
+        return [Finding(name, Level.FAIL, first_sentence(str(error)), step, unreachable=True)]
     except CallsheetError as error:
-        return [Finding(name, Level.FAIL, str(error), "see the message")]
+        return [Finding(name, Level.FAIL, str(error))]
     except Exception as error:  # noqa: BLE001  a probe that breaks is a finding, too
         return [
             Finding(
@@ -72,7 +69,7 @@ def _store(door: Client) -> list[Finding]:
 
 def _storage(door: Client) -> list[Finding]:
     probe = door.probe_storage()
-    detail = f"{probe.url}: written, read and deleted in {span(probe.seconds)}"
+    detail = f"{probe.url}: written, read and deleted in {probe.seconds * 1000:.0f} ms"
     if probe.creates_once:
         return [Finding("storage", Level.OK, detail)]
     step = "nothing to do: callsheet does not rely on it"
@@ -102,11 +99,11 @@ def _devices(_: Client) -> list[Finding]:
 
 
 def _last_error(stderr: str) -> str:
-    return stderr.rpartition("Error: ")[2].strip() or "the GPUs could not be listed"
+    return first_sentence(stderr.rpartition("Error: ")[2].strip()) or "the GPUs could not be listed"
 
 
 def _packages(_: Client) -> list[Finding]:
-    return [checks.judge_packages(worker_packages())]
+    return [checks.judge_packages(versions())]
 
 
 def _models(door: Client) -> list[Finding]:

@@ -14,7 +14,7 @@ COMMANDS = {
         "callsheet.cli.models:models", "See the models that can be served, or build the tiny ones."
     ),
     "up": Late("callsheet.cli.up:up", "Run the whole stack on this machine until Ctrl-C."),
-    "worker": Late("callsheet.cli.worker:worker", "Run a worker on each GPU of this machine."),
+    "worker": Late("callsheet.cli.worker:worker", "Run a worker on each GPU of this machine until Ctrl-C."),
     "doctor": Late(
         "callsheet.cli.doctor:doctor", "Check this deployment and say what to do about each finding."
     ),

@@ -19,7 +19,10 @@ from callsheet.cli.options import common
 @click.option("--quiet", is_flag=True, help="Only up's own words, not the log of its parts.")
 @common
 def up(gpus: str | None, no_flower: bool, data_dir: Path | None, quiet: bool) -> int:
-    """Run the whole stack on this machine until Ctrl-C: server, a worker per GPU, controllers, Flower."""
+    """Run the whole stack on this machine until Ctrl-C.
+
+    An embedded server when no broker is set, a worker per GPU, two beats, two controllers, Flower.
+    """
     from callsheet.settings import load
 
     settings = load()

@@ -44,6 +44,11 @@ def moment(at: float, zone: tzinfo | None = None) -> str:
     return datetime.fromtimestamp(at, zone).astimezone(zone).isoformat(" ", timespec="seconds")
 
 
+def first_sentence(text: str) -> str:
+    """What happened, without what it means and what to do next."""
+    return text.split(". ")[0].rstrip(".")
+
+
 def count(number: int, one: str, many: str = "") -> str:
     """``1 job``, ``2 jobs``."""
     return f"{number} {one if number == 1 else many or f'{one}s'}"

@@ -1,0 +1,69 @@
+"""What applications and workers do to jobs, done by hand: tests of the faces need no workers and no torch."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+from callsheet.artifacts.films import film_keys, store_film
+from callsheet.artifacts.objects import open_objects
+from callsheet.catalog import load_catalog
+from callsheet.records.jobs import Job, Outcome, Ticket
+from callsheet.records.states import State
+from callsheet.settings import Settings
+from callsheet.store import open_store
+from callsheet.store.protocol import Lease, Store
+from callsheet.tasks.submit import Extras, Submitter
+
+
+class Hand:
+    """Submits, claims and ends jobs of one deployment."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.store: Store = open_store(settings.store_url, retention_s=settings.retention_s)
+        self._submitter = Submitter(self.store, load_catalog(), settings, release=lambda _store, _queue: 0)
+
+    def submit(self, name: str = "", **request: Any) -> str:
+        """Submit a job as an application does, under a chosen name if need be; answers its id."""
+        arguments = {"prompt": "a cat", "model": "tiny-wan", **request}
+        return self._submitter.submit(arguments, Extras(task_id=name)).job_id
+
+    def claim(self, job_id: str, worker: str = "t4-0@here") -> Lease:
+        """Release the job's queue and begin an attempt."""
+        queue = self.store.get(job_id).queue
+        self.store.set_quotas({queue: 100}, op=uuid.uuid4().hex)
+        self.store.release(queue, op=uuid.uuid4().hex)
+        job = self.store.get(job_id)
+        ticket = Ticket(job.id, job.ticket, job.queue)
+        lease = self.store.claim(ticket, worker=worker, token=uuid.uuid4().hex, lease_s=60)
+        assert isinstance(lease, Lease), lease
+        return lease
+
+    def succeed(self, job_id: str, film: bytes) -> Job:
+        """Run the job to its end; ``film`` is what its mp4 holds."""
+        lease = self.claim(job_id)
+        objects = open_objects(self.settings.storage_url)
+        self.settings.data_dir.mkdir(parents=True, exist_ok=True)
+        mp4 = Path(self.settings.data_dir, f"{job_id}.mp4")
+        mp4.write_bytes(film)
+        keys = film_keys(job_id, lease.attempt, lease.token)
+        film_url, manifest_url = store_film(objects, keys, mp4, {"job": job_id})
+        mp4.unlink()
+        steps = lease.job.request.steps
+        self.store.renew(
+            job_id, lease.attempt, lease.token, lease_s=60, step=steps, steps=steps, phase="store"
+        )
+        return self._finish(
+            lease,
+            Outcome(State.SUCCEEDED, film=film_url, manifest=manifest_url, step=steps, gpu_s_useful=2.5),
+        )
+
+    def fail(self, job_id: str, error: str) -> Job:
+        """Run the job into an error."""
+        return self._finish(self.claim(job_id), Outcome(State.FAILED, error_type="ModelError", error=error))
+
+    def _finish(self, lease: Lease, outcome: Outcome) -> Job:
+        assert self.store.finish(lease.job.id, lease.attempt, lease.token, outcome, op=uuid.uuid4().hex)
+        return self.store.get(lease.job.id)

@@ -1,0 +1,55 @@
+"""Durations and moments on the command line, and what errors shall look like."""
+
+from __future__ import annotations
+
+import pytest
+
+from callsheet.cli.options import moment_s, span_s
+from callsheet.cli.run import Asked
+
+NOW = 1_700_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400), ("0", 0), (" 5s ", 5)],
+)
+def test_spans(text: str, seconds: float) -> None:
+    assert span_s(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5", "5 m", "5M", "nan", "inf", "1e3", "s", "5mm"])
+def test_what_is_no_span(text: str) -> None:
+    assert span_s(text) is None
+
+
+def test_moments() -> None:
+    assert moment_s("10m", now=NOW) == NOW + 600
+    assert moment_s("+10m", now=NOW) == NOW + 600
+    assert moment_s("2023-11-14T22:13:20Z", now=0) == NOW
+    assert moment_s("2023-11-15T00:13:20+02:00", now=0) == NOW
+    assert moment_s("2023-11-14", now=0) is not None
+    for text in ("soon", "", "2023-13-01", "99999-01-01"):
+        assert moment_s(text, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("args", "json"),
+    [
+        ("job list", False),
+        ("-o json job list", True),
+        ("job list -ojson", True),
+        ("job list --output=json", True),
+        ("-o json job list -o table", False),
+        ("job submit -- -o json", False),
+        ("job list -o", False),
+    ],
+)
+def test_errors_come_as_json_when_that_was_asked_for(args: str, json: bool) -> None:
+    assert Asked.read(args.split(), {}).json is json
+
+
+def test_tracebacks_are_shown_when_asked_for() -> None:
+    assert Asked.read(["job", "--debug"], {}).debug
+    assert Asked.read([], {"CALLSHEET_DEBUG": "1"}).debug
+    assert not Asked.read(["--", "--debug"], {"CALLSHEET_DEBUG": "0"}).debug
