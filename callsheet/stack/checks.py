@@ -9,6 +9,9 @@ import http.client
 from collections.abc import Callable, Collection
 from typing import Any
 
+from kombu.exceptions import KombuError
+from redis import RedisError
+
 from callsheet.errors import Unreachable
 from callsheet.settings import Settings
 from callsheet.store.protocol import Store
@@ -43,7 +46,7 @@ def controller_answers(app: Any, node: str) -> Callable[[], bool]:
     def answers() -> bool:
         try:
             return bool(app.control.ping(destination=[node], timeout=ANSWER_S, limit=1))
-        except (OSError, app.connection_for_write().connection_errors):
+        except (OSError, KombuError, RedisError):
             return False
 
     return answers

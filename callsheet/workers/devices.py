@@ -122,7 +122,12 @@ def _nothing(why: str) -> str:
 
 def _declare(declared: Iterable[str]) -> Iterator[Device]:
     for index, text in enumerate(declared):
-        gpu_class, vram_gib = parse_declared(text)
+        named, vram_gib = parse_declared(text)
+        gpu_class = named if has_memory_of(vram_gib, named) else _stand_in(vram_gib, named.features)
+        if gpu_class is None:
+            raise SettingsError(
+                f"declared GPU {text!r} is too small for every known GPU class; declare more memory"
+            )
         yield Device("", gpu_class.name, vram_gib, f"declared-{index}", index, declared=True)
 
 
@@ -165,13 +170,18 @@ def classify(product: str, vram_gib: int, features: int) -> GpuClass | None:
     known = [KNOWN[name] for name in names if has_memory_of(vram_gib, KNOWN[name])]
     if known:
         return known[0]
-    covered = [k for k in KNOWN.values() if has_memory_of(vram_gib, k) and features >= k.features]
-    if not covered:
+    nearest = _stand_in(vram_gib, features)
+    if nearest is None:
         return None
-    nearest = max(covered, key=lambda c: (c.vram_gib, -c.features, -c.price))
     level = logging.INFO if slice_of_card else logging.WARNING
     log.log(level, "%s (%d GiB) has no class of its own: it works as %s", product, vram_gib, nearest.name)
     return nearest
+
+
+def _stand_in(vram_gib: int, features: int) -> GpuClass | None:
+    """The largest class that promises no more memory and features than these; the plainest of equal ones."""
+    covered = [k for k in KNOWN.values() if has_memory_of(vram_gib, k) and features >= k.features]
+    return max(covered, key=lambda c: (c.vram_gib, -c.features, -c.price), default=None)
 
 
 def _names(product: str) -> tuple[str, ...]:

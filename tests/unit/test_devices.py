@@ -269,11 +269,28 @@ class TestDeclared:
         nvml = FakeNvml(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
         assert discover(("h100", "a100:40", "h100"), nvml=nvml, visible="") == [
             Device("h100-0", "h100", 80, "declared-0", 0, declared=True),
-            Device("a100-0", "a100", 40, "declared-1", 1, declared=True),
+            Device("a100-40g-0", "a100-40g", 40, "declared-1", 1, declared=True),
             Device("h100-1", "h100", 80, "declared-2", 2, declared=True),
         ]
 
-    @pytest.mark.parametrize("text", ["h900", "h100:", "h100:many", "h100:0"])
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("h100:94", "h100"),
+            ("h100:40", "a100-40g"),
+            ("a100:40", "a100-40g"),
+            ("t4:16", "t4"),
+            ("l4:16", "t4"),
+        ],
+    )
+    def test_a_part_of_a_card_works_as_a_class_whose_queues_it_can_serve(
+        self, text: str, expected: str
+    ) -> None:
+        (device,) = discover((text,))
+        assert device.gpu_class == expected
+        assert covers(device.vram_gib, device.gpu_class, expected)
+
+    @pytest.mark.parametrize("text", ["h900", "h100:", "h100:many", "h100:0", "h100:8"])
     def test_faults_are_told(self, text: str) -> None:
         with pytest.raises(SettingsError):
             discover((text,))

@@ -84,7 +84,7 @@ class TestCommand:
         devices = json.loads(capsys.readouterr().out)
         assert [(d["name"], d["vram_gib"], d["declared"]) for d in devices] == [
             ("h100-0", 80, True),
-            ("a100-0", 40, True),
+            ("a100-40g-0", 40, True),
         ]
 
     def test_gpus_as_text(self, capsys: pytest.CaptureFixture[str]) -> None:
