@@ -1,16 +1,16 @@
-"""One round of each controller. Plain functions of the store and what they act through; safe to repeat at
-any time.
+"""One round of each controller: plain functions of the store and what they act through.
 
-Order of a tick: wake what is due, reap lost attempts, heal lost tickets, move stranded jobs, set quotas,
-release, deliver. Each is useful alone, so a fault in one does not stop the others (see ``tick``).
+Safe to repeat at any time, and each is useful alone: a fault in one does not stop the others (``tick.py``).
 """
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from callsheet.errors import Unreachable
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Job
 from callsheet.routing.queues import parse_queue
@@ -18,6 +18,8 @@ from callsheet.routing.quotas import quotas
 from callsheet.routing.reroute import new_home, stranded
 from callsheet.settings import Settings
 from callsheet.store.protocol import Store
+
+log = logging.getLogger(__name__)
 
 STRANDED = 1000  # jobs moved from one queue in one tick
 
@@ -75,8 +77,16 @@ def release(hands: Hands) -> int:
 
 
 def deliver(hands: Hands) -> int:
-    """Outcomes that a worker left undelivered."""
-    return sum(hands.deliver(hands.store, job_id) for job_id in hands.store.undelivered())
+    """Outcomes that a worker left undelivered; one that fails now does not hold up the others."""
+    delivered = 0
+    for job_id in hands.store.undelivered():
+        try:
+            delivered += hands.deliver(hands.store, job_id)
+        except Unreachable:
+            raise
+        except Exception:
+            log.warning("job %s is not delivered yet; tried again later", job_id, exc_info=True)
+    return delivered
 
 
 def _move(hands: Hands, job: Job, gpus: list[Gpu]) -> bool:

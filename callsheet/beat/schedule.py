@@ -10,7 +10,7 @@ from kombu.exceptions import ChannelError
 from callsheet import wiring
 from callsheet.app import CONTROL_QUEUE, app
 from callsheet.beat.controllers import Hands
-from callsheet.beat.tick import tick
+from callsheet.beat.tick import ROUNDS, tick
 from callsheet.errors import Unreachable
 from callsheet.tasks.deliver import deliver
 from callsheet.tasks.publish import release
@@ -34,19 +34,22 @@ def hands() -> Hands:
 
 
 @app.task(name="callsheet.tick", ignore_result=True, acks_late=False)
-def run_tick() -> dict[str, Any]:
+def run_tick(name: str) -> dict[str, Any]:
     """One tick, unless another controller has it. A store that is away is met again by the next one."""
     try:
-        return tick(hands())
+        return tick(hands(), name)
     except Unreachable as fault:
         log.warning("tick dropped: %s", fault)
         return {}
 
 
 def schedule(tick_s: float) -> dict[str, Any]:
-    """Beat's schedule: one tick each period."""
+    """Beat's schedule: one tick of each round per period."""
     options = {"queue": CONTROL_QUEUE, "routing_key": CONTROL_QUEUE, "ignore_result": True}
-    return {"tick": {"task": run_tick.name, "schedule": tick_s, "options": options}}
+    return {
+        name: {"task": run_tick.name, "schedule": tick_s, "args": (name,), "options": options}
+        for name in ROUNDS
+    }
 
 
 app.conf.beat_schedule = schedule(wiring.settings().tick_s)

@@ -1,4 +1,4 @@
-"""One tick: every controller once, single-flight over all the beats and controller workers.
+"""One tick: a round of controllers, single-flight over all the beats and controller workers.
 
 The number of a tick is the store's clock divided by the period. Two beats that send ticks in the same
 period, or a hundred ticks that piled up while no controller ran, carry the same number when they are
@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from callsheet.beat import controllers
@@ -20,33 +20,38 @@ from callsheet.errors import Unreachable
 
 log = logging.getLogger(__name__)
 
-NAME = "tick"
 BUSY_S = 30.0  # how long a controller that died in a tick blocks the next one
 
-CONTROLLERS: Sequence[Callable[[Hands], int]] = (
-    controllers.wake,
-    controllers.reap,
-    controllers.heal,
-    controllers.reroute,
-    controllers.release,
-    controllers.deliver,
-)
+CONTROL = "control"  # the round that moves jobs
+
+#: What each kind of tick runs, in order. Delivery talks to hosts' brokers, which may be slow or gone: it has
+#: ticks of its own, so that it never holds up release.
+ROUNDS: Mapping[str, Sequence[Callable[[Hands], int]]] = {
+    CONTROL: (
+        controllers.wake,
+        controllers.reap,
+        controllers.heal,
+        controllers.reroute,
+        controllers.release,
+    ),
+    "deliver": (controllers.deliver,),
+}
 
 
-def tick(hands: Hands, *, clock: Callable[[], float] = time.monotonic) -> dict[str, Any]:
-    """Run one tick if it is due. Answers its report; empty when another controller had it."""
+def tick(hands: Hands, name: str, *, clock: Callable[[], float] = time.monotonic) -> dict[str, Any]:
+    """Run one tick of a round if it is due. Answers its report; empty when another controller had it."""
     token = uuid.uuid4().hex
     number = int(hands.store.now() / hands.settings.tick_s)
-    if not hands.store.begin_tick(NAME, number, token=token, busy_s=BUSY_S):
+    if not hands.store.begin_tick(name, number, token=token, busy_s=BUSY_S):
         return {}
     began = clock()
     report: dict[str, Any] = {"number": number, "faults": []}
     try:
-        for controller in CONTROLLERS:
+        for controller in ROUNDS[name]:
             _run(controller, hands, report)
     finally:
         report["duration_s"] = round(clock() - began, 6)
-        hands.store.end_tick(NAME, number, token=token, report=report)
+        hands.store.end_tick(name, number, token=token, report=report)
     return report
 
 

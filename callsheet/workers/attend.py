@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from callsheet import wiring
-from callsheet.errors import Unreachable
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Ticket
 from callsheet.records.states import State
@@ -47,8 +46,8 @@ class Attendant:
         answer = self._performer.perform(ticket)
         try:
             follow_up(wiring.store(), ticket, delivered=isinstance(answer, State))
-        except Unreachable as fault:
-            log.warning("after job %s: %s; the controllers go on from here", ticket.job_id, fault)
+        except Exception as fault:  # noqa: BLE001  the outcome is recorded: nothing here may end otherwise
+            log.warning("after job %s: %r; the controllers go on from here", ticket.job_id, fault)
         return answer
 
 

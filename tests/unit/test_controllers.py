@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,32 +143,58 @@ def test_deliver_finishes_what_a_worker_left(office: Office) -> None:
 def test_a_tick_does_it_all_and_keeps_its_report(office: Office) -> None:
     office.join("h100", queues=("free.h100",))
     submitted(office.store, queue="free.h100")
-    report = tick(office.hands, clock=office.clock)
+    report = tick(office.hands, "control", clock=office.clock)
     assert report["release"] == 1
     assert report["faults"] == []
 
 
 def test_two_beats_in_one_period_make_one_tick(office: Office) -> None:
-    assert tick(office.hands, clock=office.clock)
-    assert tick(office.hands, clock=office.clock) == {}
+    assert tick(office.hands, "control", clock=office.clock)
+    assert tick(office.hands, "control", clock=office.clock) == {}
     office.clock.advance(1.0)
-    assert tick(office.hands, clock=office.clock)
+    assert tick(office.hands, "control", clock=office.clock)
 
 
 def test_ticks_that_piled_up_run_once(office: Office) -> None:
     office.clock.advance(3600)
-    assert sum(bool(tick(office.hands, clock=office.clock)) for _ in range(3600)) == 1
+    assert sum(bool(tick(office.hands, "control", clock=office.clock)) for _ in range(3600)) == 1
 
 
 def test_a_controllers_bug_does_not_stop_the_others(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> list[str]:
         raise ZeroDivisionError("a bug")
 
-    job = ended(office.store)
+    office.join("h100", queues=("free.h100",))
+    submitted(office.store, queue="free.h100")
     monkeypatch.setattr(office.store, "reap", broken)
-    report = tick(office.hands, clock=office.clock)
+    report = tick(office.hands, "control", clock=office.clock)
     assert report["faults"] == ["reap: ZeroDivisionError('a bug')"]
-    assert office.delivered == [job]
+    assert report["release"] == 1
+
+
+def test_an_outcome_that_cannot_be_delivered_does_not_hold_up_the_others(office: Office) -> None:
+    jobs = [ended(office.store) for _ in range(3)]
+
+    def deliver(store: Store, job_id: str) -> bool:
+        if job_id == jobs[1]:
+            raise OSError("the host's broker is gone")
+        return office.deliver(store, job_id)
+
+    hands = replace(office.hands, deliver=deliver)
+    assert tick(hands, "deliver", clock=office.clock)["deliver"] == 2
+    assert office.store.undelivered() == [jobs[1]]
+
+
+def test_a_slow_delivery_does_not_hold_up_release(office: Office) -> None:
+    ended(office.store)
+    reports: list[dict[str, Any]] = []
+
+    def deliver(store: Store, job_id: str) -> bool:
+        reports.append(tick(office.hands, "control", clock=office.clock))  # while it is under way
+        return office.deliver(store, job_id)
+
+    tick(replace(office.hands, deliver=deliver), "deliver", clock=office.clock)
+    assert reports[0]["release"] == 0
 
 
 def test_a_store_that_is_away_ends_the_tick(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,10 +203,10 @@ def test_a_store_that_is_away_ends_the_tick(office: Office, monkeypatch: pytest.
 
     monkeypatch.setattr(office.store, "wake", away)
     with pytest.raises(Unreachable):
-        tick(office.hands, clock=office.clock)
+        tick(office.hands, "control", clock=office.clock)
     monkeypatch.undo()
     office.clock.advance(1.0)
-    assert tick(office.hands, clock=office.clock)  # nothing blocks the next one
+    assert tick(office.hands, "control", clock=office.clock)  # nothing blocks the next one
 
 
 def test_a_ticket_in_flight_is_not_released_again(office: Office) -> None:

@@ -100,7 +100,7 @@ class TestMutedLines:
     @pytest.mark.parametrize(
         ("line", "muted"),
         [
-            ("Scheduler: Sending due task tick (callsheet.tick)", True),
+            ("Scheduler: Sending due task control (callsheet.tick)", True),
             ("Task callsheet.tick[5973b5e7-6f00] received", True),
             ("Task callsheet.tick[5973b5e7-6f00] succeeded in 0.005s: {}", True),
             ("Task callsheet.tick[5973b5e7-6f00] raised unexpected: KeyError()", False),
