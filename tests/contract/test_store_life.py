@@ -285,6 +285,18 @@ def test_renew_is_fenced(store: Store, clock: Clock, how: str) -> None:
     assert store.get_many([lease.job.id]) == before
 
 
+def test_a_closed_attempt_is_never_adopted(store: Store) -> None:
+    """Neither under its own token nor under another one: its number is in the record."""
+    lease = running(store)
+    store.hand_back(lease.job.id, 1, lease.token, reason="", op=op())
+    for released in (False, True):
+        assert renew(store, lease) == "fenced"
+        assert renew(store, replace(lease, token="other")) == "fenced"
+        assert renew(store, replace(lease, attempt=0, token="other")) == "fenced"
+        assert released or store.release(QUEUE, op=op())
+    assert store.get(lease.job.id).state is State.QUEUED
+
+
 def test_renew_after_a_new_attempt_is_fenced(store: Store, clock: Clock) -> None:
     old = running(store, lease_s=3)
     clock.advance(3)
