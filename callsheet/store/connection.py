@@ -6,11 +6,9 @@ Every verb of the store may be sent twice, so trying again here is always safe.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -26,6 +24,7 @@ from redis.exceptions import (
 from redis.retry import Retry
 
 from callsheet import errors
+from callsheet.settings import mask_url, urls
 
 T = TypeVar("T")
 
@@ -56,7 +55,7 @@ class Connection:
             except _DENIED as error:
                 raise errors.Unreachable(self._denied_text(error)) from error
             except _OUTAGE as error:
-                if time.monotonic() + _PAUSE_S >= last_try:
+                if urls.untrusted(error) or time.monotonic() + _PAUSE_S >= last_try:
                     raise errors.Unreachable(self._outage_text(error)) from error
                 time.sleep(_PAUSE_S)
 
@@ -69,6 +68,8 @@ class Connection:
         return f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
 
     def _outage_text(self, error: Exception) -> str:
+        if hint := urls.untrusted(error):
+            return f"The store (Redis at {self.where}) was not asked, so nothing was changed: {hint}."
         return (
             f"The store (Redis at {self.where}) does not answer: {_said(error)}. Whether the last call took "
             "effect is unknown; it is safe to repeat. Start Redis, or correct its URL in the settings; "
@@ -89,14 +90,14 @@ class Connection:
 
 
 def connect(url: str, limit_s: float) -> Connection:
-    """A connection for ``redis://``, ``rediss://`` or ``unix://``; nothing is sent yet.
+    """A connection for ``redis://``, ``rediss://``, ``unix://`` or ``redis+socket://``; nothing is sent yet.
 
-    Options in the URL win over ours. Raises SettingsError for a URL that redis-py cannot read.
+    Options in the URL win over ours. Raises SettingsError for a URL that cannot be read.
     """
     half_s = limit_s / 2
     try:
         client = redis.Redis.from_url(
-            _plain_tls_option(url),
+            urls.for_store(url),
             decode_responses=True,
             socket_connect_timeout=half_s,
             socket_timeout=half_s,
@@ -104,21 +105,11 @@ def connect(url: str, limit_s: float) -> Connection:
         )
     except ValueError as error:
         raise errors.SettingsError(
-            f"The store URL {_masked(url)!r} cannot be read ({error}); nothing was started. It begins with "
+            f"The store URL {mask_url(url)!r} {error}; nothing was started. It begins with "
             "redis://, rediss://, unix:// or memory://, for example redis://localhost:6379/0."
         ) from error
     return Connection(client, limit_s)
 
 
-def _plain_tls_option(url: str) -> str:
-    """Celery spells ``ssl_cert_reqs=CERT_REQUIRED`` where redis-py wants ``required``: take both."""
-    return re.sub(r"(?<=[?&]ssl_cert_reqs=)CERT_(\w+)", lambda match: match[1].lower(), url)
-
-
 def _said(error: Exception) -> str:
     return str(error).rstrip(". ")
-
-
-def _masked(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://***@{parts.netloc.rpartition('@')[2]}" if "@" in parts.netloc else url
