@@ -13,7 +13,8 @@ from kombu.exceptions import OperationalError
 from callsheet import wiring
 from callsheet.app import app
 from callsheet.artifacts.objects import Probe
-from callsheet.beat.tick import NAME as TICK
+from callsheet.beat.tick import CONTROL
+from callsheet.beat.tick import ROUNDS
 from callsheet.catalog import Catalog
 from callsheet.errors import CallsheetError, JobNotFound, Refused, Unreachable
 from callsheet.records.gpus import Gpu
@@ -176,9 +177,12 @@ class Client:
         """Facts about the store's server: version, appendonly, maxmemory_policy, used_memory."""
         return wiring.store().ping()
 
-    def last_tick(self) -> dict[str, Any]:
-        """Report of the controllers' last tick: number, counts, faults. Empty after a minute without one."""
-        return wiring.store().last_report(TICK)
+    def last_ticks(self) -> dict[str, dict[str, Any]]:
+        """Report of the last tick of each round of controllers: number, counts, faults.
+
+        Empty after a minute without one.
+        """
+        return {name: wiring.store().last_report(name) for name in ROUNDS}
 
     def ping_broker(self) -> str:
         """Connect to the broker; answers its URL without password."""

@@ -129,21 +129,19 @@ def judge_workers(gpus: Sequence[Gpu], waiting: int) -> Finding:
     return Finding("workers", Level.OK, f"{alive}; {busy} busy, {count(waiting, 'job waits', 'jobs wait')}")
 
 
-def judge_ticks(report: Mapping[str, Any], *, now: float, tick_s: float) -> Finding:
-    """The controllers, by the report of their last tick; an empty one is more than a minute old."""
+def judge_ticks(reports: Mapping[str, Mapping[str, Any]], *, now: float, tick_s: float) -> list[Finding]:
+    """The rounds of controllers, by the report of each one's last tick; an empty one is over a minute old."""
+    return [_judge_tick(f"controllers: {name}", report, now, tick_s) for name, report in reports.items()]
+
+
+def _judge_tick(check: str, report: Mapping[str, Any], now: float, tick_s: float) -> Finding:
     step = "start them: `callsheet up`, or a beat and a controller worker of the Procfile"
     if not report:
-        return Finding(
-            "controllers", Level.WARN, "no tick in the last minute: waiting jobs are not released", step
-        )
+        return Finding(check, Level.WARN, "no tick in the last minute", step)
     age_s = max(now - report["number"] * tick_s, 0.0)
     faults = report.get("faults") or []
     if faults:
-        return Finding(
-            "controllers",
-            Level.FAIL,
-            f"the last tick had faults: {'; '.join(faults)}",
-            "read a controller's log",
-        )
+        detail = f"the last tick had faults: {'; '.join(faults)}"
+        return Finding(check, Level.FAIL, detail, "read a controller's log")
     late = age_s > 10 * tick_s + 1
-    return _when(not late, "controllers", f"last tick {span(age_s)} ago", step, bad=Level.WARN)
+    return _when(not late, check, f"last tick {span(age_s)} ago", step, bad=Level.WARN)

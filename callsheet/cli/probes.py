@@ -63,8 +63,8 @@ def _store(door: Client) -> list[Finding]:
     found = checks.judge_server(door.ping_store())
     counts = door.counts()
     waiting = counts[State.PENDING] + counts[State.QUEUED]
-    ticks = checks.judge_ticks(door.last_tick(), now=door.now(), tick_s=door.settings.tick_s)
-    return [*found, checks.judge_workers(door.gpus(), waiting), ticks]
+    ticks = checks.judge_ticks(door.last_ticks(), now=door.now(), tick_s=door.settings.tick_s)
+    return [*found, checks.judge_workers(door.gpus(), waiting), *ticks]
 
 
 def _storage(door: Client) -> list[Finding]:

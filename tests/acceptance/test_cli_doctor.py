@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from callsheet.beat.tick import ROUNDS
 from callsheet.records.gpus import Gpu
 from callsheet.settings import load
 from callsheet.store import open_store
@@ -36,9 +37,10 @@ def sound(lasting: Valkey, tmp_path: Path) -> Cli:
     gpu = Gpu("h100-0@here", "h100", 80, "declared-0", "here", 0, queues=("free.t4",), declared=True)
     store.beat_gpu(gpu, ttl_s=60)
     number = int(store.now() / settings.tick_s)
-    token = uuid.uuid4().hex
-    assert store.begin_tick("tick", number, token=token, busy_s=1)
-    store.end_tick("tick", number, token=token, report={"number": number, "faults": []})
+    for name in ROUNDS:
+        token = uuid.uuid4().hex
+        assert store.begin_tick(name, number, token=token, busy_s=1)
+        store.end_tick(name, number, token=token, report={"number": number, "faults": []})
     return cli
 
 
@@ -67,7 +69,7 @@ def test_a_server_that_forgets_is_a_failure_with_the_next_step(cli: Cli) -> None
     assert levels(said)["store: appendonly"] == "fail"
     assert "appendonly yes" in finding(said, "store: appendonly")["next_step"]
     assert levels(said)["workers"] == "warn"
-    assert levels(said)["controllers"] == "warn"
+    assert levels(said)["controllers: control"] == "warn"
     assert "build-tiny" in finding(said, "models")["next_step"]
 
 

@@ -94,8 +94,12 @@ def test_workers() -> None:
 
 def test_controllers() -> None:
     report = {"number": 1000, "faults": []}
-    assert judge_ticks({}, now=1000, tick_s=1).level is WARN
-    assert judge_ticks(report, now=1001, tick_s=1) == Finding("controllers", OK, "last tick 1.0 s ago")
-    assert judge_ticks(report, now=1030, tick_s=1).level is WARN
-    assert judge_ticks({"number": 100, "faults": []}, now=1030, tick_s=10).level is OK
-    assert judge_ticks({**report, "faults": ["reap: boom"]}, now=1001, tick_s=1).level is FAIL
+    reports = {"control": report, "deliver": {}}
+    assert judge_ticks(reports, now=1001, tick_s=1)[0] == Finding(
+        "controllers: control", OK, "last tick 1.0 s ago"
+    )
+    assert levels(judge_ticks(reports, now=1001, tick_s=1)) == [OK, WARN]
+    assert levels(judge_ticks({"control": report}, now=1030, tick_s=1)) == [WARN]
+    assert levels(judge_ticks({"control": {"number": 100}}, now=1030, tick_s=10)) == [OK]
+    broken = {"control": {**report, "faults": ["reap: boom"]}}
+    assert levels(judge_ticks(broken, now=1001, tick_s=1)) == [FAIL]
