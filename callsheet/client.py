@@ -13,7 +13,6 @@ from kombu.exceptions import OperationalError
 from callsheet import wiring
 from callsheet.app import app
 from callsheet.artifacts.objects import Probe
-from callsheet.beat.tick import CONTROL
 from callsheet.beat.tick import ROUNDS
 from callsheet.catalog import Catalog
 from callsheet.errors import CallsheetError, JobNotFound, Refused, Unreachable
