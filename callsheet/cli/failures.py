@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import click
@@ -45,6 +44,8 @@ class Failure:
 
     def as_json(self) -> str:
         """For programs: one line."""
+        import json  # only a failure that is told to a program needs it
+
         error = {"type": self.kind, "message": self.message, "exit_code": self.exit_code}
         return json.dumps({"error": error})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -62,6 +61,8 @@ class Group(click.Group):
         """As click does; an unknown name raises UsageError with the nearest one."""
         name, known = args[0], self.list_commands(ctx)
         if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+            import difflib  # only a typing error needs it
+
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"one of {', '.join(known)}"
             raise click.UsageError(f"no command {name!r}: {hint}", ctx)
