@@ -1,6 +1,6 @@
 """Records to and from flat Redis hashes: every value a string, absent = the field's default.
 
-Beside the fields of :class:`Job`, a job's hash holds ``body_hash``, ``tenant``, ``tenant_tag`` (as in keys),
+Beside the fields of :class:`Job`, a job's hash holds ``body_hash``, ``tenant_tag`` (as in keys),
 ``idem`` (its idempotency key), ``deadline``, ``not_before``, ``start_tag`` (its place in the backlog), ``op``
 (of its submit) and ``deliver_token`` / ``deliver_until`` (who delivers it now). Times have six digits: Lua's
 own number format would cut them.
@@ -47,7 +47,7 @@ def pairs(flat: Iterable[str]) -> dict[str, str]:
 def new_job_fields(job: NewJob) -> dict[str, str]:
     """The part of a new record that the caller knows; the script adds state and times."""
     request = job.request
-    return {
+    fields = {
         "request": json.dumps(request.to_json(), separators=(",", ":")),
         "body_hash": job.body_hash,
         "need_gib": repr(job.need_gib),
@@ -55,13 +55,18 @@ def new_job_fields(job: NewJob) -> dict[str, str]:
         "queue": job.queue,
         "format": str(FORMAT),
         "steps": str(request.steps),
-        "tenant": request.tenant,
         "tenant_tag": tag(request.tenant),
-        "idem": request.idempotency_key,
-        "deadline": stamp(request.deadline),
-        "not_before": stamp(request.not_before),
-        "canvas": json.dumps(job.canvas, separators=(",", ":")),
     }
+    # The fewer fields, the faster the submit: absent means none.
+    if request.idempotency_key:
+        fields["idem"] = request.idempotency_key
+    if request.deadline:
+        fields["deadline"] = stamp(request.deadline)
+    if request.not_before:
+        fields["not_before"] = stamp(request.not_before)
+    if job.canvas:
+        fields["canvas"] = json.dumps(job.canvas, separators=(",", ":"))
+    return fields
 
 
 def outcome_fields(outcome: Outcome) -> dict[str, str]:

@@ -107,7 +107,7 @@ end
 -- The record and all that lives as long as it.
 local function keys_of(job)
   local keys = { key.job(job.id), key.events(job.id), key.aliases(job.id), key.delivered(job.id) }
-  if job.idem ~= '' then
+  if job.idem then
     keys[#keys + 1] = key.idem(job.tenant_tag, job.idem)
   end
   for _, name in ipairs(redis.call('HKEYS', key.aliases(job.id))) do

@@ -15,7 +15,7 @@ end
 -- The outcome goes to one more name, with links of its own.
 local function add_name(first)
   redis.call('SET', key.alias(id), first.id)
-  redis.call('HSET', key.aliases(first.id), id, job.canvas)
+  redis.call('HSET', key.aliases(first.id), id, job.canvas or '{}')
   event(first, 'aliased', id)
   local left = redis.call('PTTL', key.job(first.id))
   if left > 0 then
@@ -28,7 +28,7 @@ end
 
 local first = resolve(id)
 local named = first ~= nil
-if not first and job.idem ~= '' then
+if not first and job.idem then
   local known = redis.call('HGET', key.idem(job.tenant_tag, job.idem), 'job_id')
   first = known and read(known)
 end
@@ -60,7 +60,7 @@ for field, value in pairs(job) do
   end
 end
 redis.call('HSET', key.job(id), unpack(flat))
-if job.idem ~= '' then
+if job.idem then
   redis.call('HSET', key.idem(job.tenant_tag, job.idem), 'job_id', id, 'body_hash', job.body_hash)
 end
 if num(job.deadline) > 0 then
