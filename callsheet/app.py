@@ -105,7 +105,7 @@ def _worker() -> dict[str, Any]:
         "worker_proc_alive_timeout": 120.0,  # a new child imports torch before it says that it is up
         "worker_cancel_long_running_tasks_on_connection_loss": False,  # True loses jobs when Redis is down
         "worker_send_task_events": True,
-        "task_send_sent_event": True,
+        "task_send_sent_event": False,  # a second message per ticket; jobs that wait are in the store anyway
     }
 
 
