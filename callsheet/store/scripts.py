@@ -20,7 +20,7 @@ from callsheet.store.keys import PATTERNS
 
 Clock = Callable[[], float]
 
-_NUMBERS = {
+_NUMBERS: dict[str, int | str] = {
     "FORMAT": FORMAT,
     "EVENTS_MAX": rules.EVENTS_MAX,
     "TRIM_MAX": rules.TRIM_MAX,
@@ -29,38 +29,27 @@ _NUMBERS = {
     "TICK_TTL_MS": int(rules.TICK_TTL_S * 1000),
     "REPORT_TTL_MS": int(rules.REPORT_TTL_S * 1000),
 }
-_TEXTS = {
+_TEXTS: dict[str, int | str] = {
     "EXPIRED_TEXT": rules.EXPIRED_TEXT,
     "CANCELLED_TEXT": rules.CANCELLED_TEXT,
     "LOST_TEXT": rules.LOST_TEXT,
 }
 
 
-def _lua_key(name: str, pattern: str) -> str:
-    names = "abc"[: pattern.count("{}")]
-    pieces = pattern.split("{}")
-    parts = [f'"{pieces[0]}"']
-    for argument, piece in zip(names, pieces[1:], strict=True):
-        parts += [argument, f'"{piece}"'] if piece else [argument]
-    return f"{name} = function({', '.join(names)}) return ARGV[1] .. {' .. '.join(parts)} end,"
-
-
-def _lua_set(states: Iterable[State]) -> str:
-    return "{ " + ", ".join(f"{state} = true" for state in sorted(states)) + " }"
-
-
 def header() -> str:
-    """Keys, transitions, limits and texts as Lua."""
-    lines = ["local key = {", *(f"  {_lua_key(*item)}" for item in PATTERNS.items()), "}"]
-    lines += [
-        "local TRANSITIONS = {",
-        *(f"  {s} = {_lua_set(after)}," for s, after in TRANSITIONS.items()),
-        "}",
-    ]
-    lines += [f"local TERMINAL = {_lua_set(TERMINAL)}"]
-    lines += [f"local {name} = {value}" for name, value in _NUMBERS.items()]
-    lines += [f"local {name} = {json.dumps(text)}" for name, text in _TEXTS.items()]
+    """Key patterns, transitions, limits and texts as Lua: plain values, since every run makes them anew."""
+    tables: dict[str, Mapping[str, str | bool]] = {
+        "PATTERNS": {name: pattern.replace("{}", "%s") for name, pattern in PATTERNS.items()},
+        "TRANSITIONS": {state: " ".join(sorted(after)) for state, after in TRANSITIONS.items()},
+        "TERMINAL": dict.fromkeys(sorted(TERMINAL), True),
+    }
+    lines = [f"local {name} = {_lua_table(table)}" for name, table in tables.items()]
+    lines += [f"local {name} = {json.dumps(value)}" for name, value in (_NUMBERS | _TEXTS).items()]
     return "\n".join(lines) + "\n"
+
+
+def _lua_table(table: Mapping[str, str | bool]) -> str:
+    return "{ " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in table.items()) + " }"
 
 
 def sources() -> dict[str, str]:

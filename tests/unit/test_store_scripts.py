@@ -12,18 +12,23 @@ from callsheet.store.scripts import header, sources
 
 
 def test_the_transition_table_is_the_one_of_the_records() -> None:
-    rows = re.findall(r"^  (\w+) = \{ (.*?) \},$", header(), re.MULTILINE)
-    found = {state: set(re.findall(r"(\w+) = true", after)) for state, after in rows}
+    table = re.search(r"local TRANSITIONS = \{ (.*) \}", header())
+    assert table
+    rows = re.findall(r'(\w+) = "(.*?)"', table[1])
+    found = {state: set(after.split()) for state, after in rows}
     assert found == {state.value: {s.value for s in after} for state, after in TRANSITIONS.items()}
     for state in TERMINAL:
         assert re.search(rf"local TERMINAL = .*\b{state} = true", header())
 
 
+def test_no_state_is_part_of_the_name_of_another() -> None:
+    """The prelude looks for a state in a string of states."""
+    assert not [(a, b) for a in TRANSITIONS for b in TRANSITIONS if a != b and a in b]
+
+
 def test_keys_are_built_from_the_patterns() -> None:
-    assert 'job = function(a) return ARGV[1] .. "job:" .. a end' in header()
-    assert 'events = function(a) return ARGV[1] .. "job:" .. a .. ":events" end' in header()
-    assert 'idem = function(a, b) return ARGV[1] .. "idem:" .. a .. ":" .. b end' in header()
-    assert 'held = function() return ARGV[1] .. "held" end' in header()
+    for name, pattern in PATTERNS.items():
+        assert f'{name} = "{pattern.replace("{}", "%s")}"' in header()
 
 
 @pytest.mark.parametrize(("name", "text"), sources().items())

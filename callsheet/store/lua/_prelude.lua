@@ -1,6 +1,6 @@
 -- Comes before every script, after a generated header (scripts.py) that defines
---   key.<name>(...)   the keys of keys.py, below the prefix in ARGV[1]
---   TRANSITIONS, TERMINAL   the table of records/states.py
+--   PATTERNS   the keys of keys.py: name -> pattern
+--   TRANSITIONS, TERMINAL   the table of records/states.py: state -> "state state ..."
 --   OP_TTL_MS, EVENTS_MAX, TRIM_MAX ... and the texts of rules.py
 --
 -- ARGV[1] prefix   ARGV[2] time instead of the server's (tests; "" = TIME)   ARGV[3] retention in seconds
@@ -9,7 +9,18 @@
 -- A job is a Lua table of its hash's fields (strings) and its id. Keys are built here, not declared in KEYS:
 -- one server (or a primary with replicas) holds them all.
 
-local RETENTION_S, OP = tonumber(ARGV[3]), ARGV[4]
+local PREFIX, RETENTION_S, OP = ARGV[1], tonumber(ARGV[3]), ARGV[4]
+
+-- key.<name>(...): a key below the prefix. Made on first use, since every run begins anew.
+local key = setmetatable({}, {
+  __index = function(made, name)
+    local pattern = PATTERNS[name]
+    made[name] = function(...)
+      return PREFIX .. string.format(pattern, ...)
+    end
+    return made[name]
+  end,
+})
 
 local function arg(i)
   return ARGV[4 + i]
@@ -150,7 +161,7 @@ end
 
 -- The only way from one state to another.
 local function move(job, to, kind, reason, changes)
-  if not TRANSITIONS[job.state][to] then
+  if not string.find(TRANSITIONS[job.state], to, 1, true) then
     error('callsheet: no transition ' .. job.state .. ' -> ' .. to .. ' of job ' .. job.id)
   end
   leave(job)
