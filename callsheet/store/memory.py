@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import copy
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -20,15 +21,7 @@ from callsheet.store import attempts, rules
 from callsheet.store.ledger import Entry, Ledger, overdue, owns
 from callsheet.store.protocol import ClaimRefused, Lease, Page, Store
 from callsheet.store.steps import Steps, atomic, once
-
-
-@dataclass(slots=True)
-class _Tick:
-    number: int
-    token: str
-    busy_until: float
-    report: dict[str, Any] = field(default_factory=dict)
-    reported_at: float = 0.0
+from callsheet.store.ticks import Tick
 
 
 class MemoryStore(Steps, Store):
@@ -42,7 +35,7 @@ class MemoryStore(Steps, Store):
         self._ledger = Ledger(retention_s)
         self._quotas: dict[str, int] = {}
         self._gpus: dict[str, tuple[Gpu, float]] = {}  # with the end of its heartbeat
-        self._ticks: dict[str, _Tick] = {}
+        self._ticks: defaultdict[str, Tick] = defaultdict(Tick)
 
     def _begin_step(self) -> None:
         super()._begin_step()
@@ -209,25 +202,15 @@ class MemoryStore(Steps, Store):
     @atomic
     def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:
         rules.check_op(token)
-        tick = self._ticks.get(controller)
-        if tick and (tick.number, tick.token) == (number, token):
-            return True
-        if tick and (number <= tick.number or tick.busy_until > self._now):
-            return False
-        self._ticks[controller] = _Tick(number, token, rules.micro(self._now + busy_s))
-        return True
+        return self._ticks[controller].begin(number, token, busy_s, self._now)
 
     @atomic
     def end_tick(self, controller: str, number: int, *, token: str, report: dict[str, Any]) -> None:
-        tick = self._ticks.get(controller)
-        if tick and (tick.number, tick.token) == (number, token):
-            tick.busy_until, tick.report, tick.reported_at = 0.0, dict(report), self._now
+        self._ticks[controller].end(number, token, report, self._now)
 
     @atomic
     def last_report(self, controller: str) -> dict[str, Any]:
-        tick = self._ticks.get(controller)
-        fresh = tick is not None and self._now < tick.reported_at + rules.REPORT_TTL_S
-        return dict(tick.report) if tick and fresh else {}
+        return self._ticks[controller].fresh_report(self._now)
 
     # -- delivery --------------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ Where the protocol is silent, both stores hold that
 * a renewal adopts only an attempt above the record's while the job is PENDING or QUEUED (``renew.lua`` says
   why that is safe); an adopted job's worker is unknown until its next claim;
 * GPU-seconds of ``finish`` and ``hand_back`` add up over attempts;
-* ``lock_delivery`` answers False for a job that has nothing to deliver, ``mark_delivered`` keeps the lock when
-  it answers False, and ``mark_delivered`` of a job past its retention answers True;
+* ``lock_delivery`` answers False for a job that has nothing to deliver, ``mark_delivered`` keeps the lock
+  when it answers False, and ``mark_delivered`` of a job past its retention answers True;
 * an error is no answer: a repeat of an ``op`` that raised is tried again.
 
 The Lua scripts get the numbers and texts of this file in front of them (see ``scripts.py``), so that

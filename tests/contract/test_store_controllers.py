@@ -235,6 +235,18 @@ def test_a_dead_holder_blocks_only_for_a_while(store: Store, clock: Clock) -> No
     assert not store.begin_tick("release", 9, token="c", busy_s=30)
 
 
+def test_the_last_report_is_that_of_the_tick_that_ended(store: Store) -> None:
+    report = {"released": 3, "reasons": [], "duration_s": 0.25}
+    assert store.last_report("release") == {}
+    store.begin_tick("release", 7, token="a", busy_s=30)
+    store.end_tick("release", 6, token="a", report={"released": 0})
+    store.end_tick("release", 7, token="b", report={"released": 0})
+    assert store.last_report("release") == {}
+    store.end_tick("release", 7, token="a", report=report)
+    assert store.last_report("release") == report
+    assert store.last_report("reaper") == {}
+
+
 def test_a_lock_needs_a_token(store: Store) -> None:
     with pytest.raises(ValueError, match="token"):
         store.begin_tick("release", 1, token="", busy_s=1)
