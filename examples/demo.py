@@ -34,7 +34,7 @@ SHOTS = (
     Shot("pro", "tiny-wan", "a lighthouse in a storm"),
     Shot("pro", "tiny-ltx", "clouds over a mountain lake"),
 )
-SHAPE = {"width": 96, "height": 64, "frames": 33, "fps": 12, "steps": 24}  # about a second on one CPU core
+SHAPE = {"width": 96, "height": 64, "frames": 25, "fps": 12, "steps": 24}  # about a second on one CPU core
 JOBS_S = 300.0  # longest time for all films
 POLL_S = 0.1
 
