@@ -22,7 +22,7 @@ from callsheet.workers.tiny import build_tiny
 from tests.support.live import READY_S, Live
 from tests.support.valkey import Valkey
 
-MODEL = "tiny-wan"
+MODELS = ("tiny-ltx", "tiny-wan")
 SHORTENED = ("lease_s", "renew_s", "tick_s", "heal_after_s")  # by Live, for tests
 
 
@@ -49,7 +49,8 @@ class Deployment:
 def deployed(folder: Path) -> Iterator[Deployment]:
     """Start both, wait until they are ready, and stop them at the end."""
     models = folder / "models"
-    build_tiny(MODEL, models)
+    for model in MODELS:
+        build_tiny(model, models)
     defaults = Settings(data_dir=folder)
     kept = {name: getattr(defaults, name) for name in SHORTENED}
     with Valkey() as valkey, Live(folder, valkey, models_dir=models, **kept) as live:
