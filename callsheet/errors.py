@@ -86,7 +86,10 @@ class JobNotFound(CallsheetError, LookupError):
 
 
 class ModelNotFound(CallsheetError, LookupError):
-    """No model of that name is in the catalog; raised where a model is looked up, not where a job asks for one."""
+    """No model of that name is in the catalog.
+
+    Raised where a model is looked up, not where a job asks for one.
+    """
 
     exit_code = 3
 

@@ -18,7 +18,9 @@ GRACE_S = 5.0  # for what holds no job
 LAUNCHER_EXTRA_S = 5.0  # the launcher waits for its workers' grace, then needs a moment itself
 
 #: Beats and controllers log three lines per tick, which would drown everything else; faults are still shown.
-TICKS = re.compile(r"Sending due task \S+ \(callsheet\.tick\)|Task callsheet\.tick\[\S+\] (received|succeeded)")
+TICKS = re.compile(
+    r"Sending due task \S+ \(callsheet\.tick\)|Task callsheet\.tick\[\S+\] (received|succeeded)"
+)
 
 #: The launcher restarts workers itself. If it fails within two minutes, starting it again will not help.
 LAUNCHER_RESTART = Restart(RestartWhen.FAILED, quick_s=120.0, give_up_after=1)
