@@ -6,13 +6,16 @@ beside it. Worker and beat parts join by ``include``, which only workers import,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from celery import Celery
 from celery.app.backends import by_url
 
 from callsheet import wiring
-from callsheet.settings import Settings
+from callsheet.mixed import Lent, counting
+from callsheet.settings import Settings, urls
 
 CONTROL_QUEUE = "callsheet.control"  # ticks of the controllers; also the default queue
 
@@ -24,20 +27,51 @@ INCLUDE = (
 )
 
 
-class CallsheetCelery(Celery):
-    """Celery that takes broker and backend from callsheet's settings only.
+class FixedCelery(Celery):
+    """Celery at the broker and backend that it was given.
 
-    A host's ``CELERY_BROKER_URL`` or ``CELERY_RESULT_BACKEND`` means the host's own app, and would win
-    inside Celery.
+    In Celery itself ``CELERY_BROKER_URL`` and ``CELERY_RESULT_BACKEND`` win over every setting; inside a host
+    they mean the host's own app.
     """
+
+    def broker(self) -> str:
+        """URL of the broker, as kombu reads it."""
+        return str(self.conf["broker_url"])
 
     def connection_for_read(self, url: str | None = None, **kwargs: Any) -> Any:
         """A broker connection of ours, to consume."""
-        return super().connection_for_read(url or wiring.settings().broker_url, **kwargs)
+        return super().connection_for_read(url or self.broker(), **kwargs)
 
     def connection_for_write(self, url: str | None = None, **kwargs: Any) -> Any:
-        """A broker connection of ours, to publish."""
-        return super().connection_for_write(url or wiring.settings().broker_url, **kwargs)
+        """A broker connection of ours, to publish: gives up within seconds."""
+        options = {**publishing(self.broker()), **(kwargs.pop("transport_options", None) or {})}
+        return super().connection_for_write(url or self.broker(), transport_options=options, **kwargs)
+
+    def _get_backend(self) -> Any:
+        kind, url = by_url(self.conf["result_backend"], self.loader)
+        return self.backend_class(kind)(app=self, url=url)
+
+    def backend_class(self, kind: type) -> type:
+        """The class of the result backend."""
+        return kind
+
+
+class CallsheetCelery(FixedCelery):
+    """Our app: takes broker and backend from callsheet's settings only."""
+
+    def broker(self) -> str:
+        """URL of our broker."""
+        return urls.for_broker(wiring.settings().broker_url)
+
+    def backend_class(self, kind: type) -> type:
+        """Our backend knows about hosts."""
+        return counting(kind)
+
+    @contextmanager
+    def producer_or_acquire(self, producer: Any = None) -> Iterator[Any]:
+        """The producer given, else one of ours, lent (see ``mixed.py``)."""
+        with super().producer_or_acquire(producer) as found:
+            yield found if producer is not None else Lent(found)
 
     def use(self, settings: Settings) -> None:
         """Work with these settings from now on in this process; open connections are let go."""
@@ -49,9 +83,23 @@ class CallsheetCelery(Celery):
         self._backend_cache = None
         self._local.backend = None
 
-    def _get_backend(self) -> Any:
-        backend, url = by_url(self.conf["result_backend"], self.loader)
-        return backend(app=self, url=url)
+
+def publishing(broker: str) -> dict[str, Any]:
+    """Transport options of a connection that publishes: whoever waits for it is told within seconds.
+
+    A consumer's must be patient instead: it waits for messages.
+    """
+    if not broker.startswith("redis"):
+        return {}
+    half_s = wiring.settings().connect_timeout_s / 2
+    return {
+        "socket_timeout": half_s,
+        "socket_connect_timeout": half_s,
+        "max_retries": 1,
+        "interval_start": 0.05,
+        "interval_step": 0,
+        "interval_max": 0.05,
+    }
 
 
 def celery_config(settings: Settings) -> dict[str, Any]:
@@ -62,8 +110,8 @@ def celery_config(settings: Settings) -> dict[str, Any]:
 def _wire(settings: Settings) -> dict[str, Any]:
     """Only JSON: a broker message must never be able to run code."""
     return {
-        "broker_url": settings.broker_url,
-        "result_backend": result_backend(settings.store_url),
+        "broker_url": urls.for_broker(settings.broker_url),
+        "result_backend": urls.for_backend(settings.store_url),  # outcomes lie beside the records
         "task_serializer": "json",
         "result_serializer": "json",
         "event_serializer": "json",
@@ -71,13 +119,6 @@ def _wire(settings: Settings) -> dict[str, Any]:
         "result_accept_content": ["json"],
         "timezone": "UTC",
     }
-
-
-def result_backend(store_url: str) -> str:
-    """Where outcomes lie: beside the records. Celery has its own word for a memory and for a socket."""
-    if store_url.startswith("memory://"):
-        return "cache+memory://"
-    return store_url.replace("unix://", "socket://", 1) if store_url.startswith("unix://") else store_url
 
 
 def _delivery(settings: Settings) -> dict[str, Any]:

@@ -21,7 +21,8 @@ class NewJob:
     need_gib: float  # GPU memory it needs
     gpu_class: str  # smallest class that fits (placement)
     queue: str  # tier, class and lane: free.a100
-    canvas: dict[str, Any] = field(default_factory=dict)  # links, chain, chord; empty = none
+    #: Links, chain, chord; empty = none. Not shown: a host's URLs in there hold its passwords.
+    canvas: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Job:
     frames_sha256: str = ""  # hash of the raw frames
     error_type: str = ""  # name of a class in callsheet.errors
     error: str = ""  # what happened, what it means, what to do next
-    canvas: dict[str, Any] = field(default_factory=dict)
+    canvas: dict[str, Any] = field(default_factory=dict, repr=False)  # see NewJob
     delivered: bool = False  # its outcome reached Celery's result backend, links and chord
 
     @property

@@ -8,6 +8,7 @@
     allowed.py   the rules a value must obey             checks.py   finding and wording faults
     derive.py    defaults that depend on other settings  masking.py  hiding passwords
     environment.py  settings as variables for a child process
+    urls.py      one Redis URL in the spellings of its three readers
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from callsheet.records.gpus import GPU_CLASSES
+from callsheet.settings import urls
 
-BROKER_SCHEMES = ("redis", "rediss", "redis+socket", "unix", "sentinel", "memory")
 STORAGE_SCHEMES = ("s3", "file", "memory")
 
 _DECLARED = re.compile(r"(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)(?::(?P<vram>[1-9]\d{0,3}))?")
@@ -55,23 +55,12 @@ def path_or_empty(text: str) -> Rule:
 
 
 def broker_url() -> Rule:
-    """URL of a Redis server for Celery and the store; several sentinels are joined with ``;``."""
+    """URL of one Redis server, for Celery or the store."""
     text = (
-        "redis://[user:password@]host[:port][/db], rediss://, redis+socket:///path, unix:///path, sentinel://"
+        "redis://[user:password@]host[:port][/db], rediss://...[?ssl_ca_certs=file], unix:///path[?db=n], "
+        "redis+socket:///path[?virtual_host=n] (memory:// for tests)"
     )
-    return Rule(
-        f"{text} (memory:// for tests)", lambda v: next(filter(None, map(_broker_fault, v.split(";"))), "")
-    )
-
-
-def _broker_fault(url: str) -> str:
-    fault, host, path = _split(url, BROKER_SCHEMES)
-    if fault:
-        return fault
-    scheme = url.partition("://")[0]
-    if scheme in ("unix", "redis+socket"):
-        return "" if len(path) > 1 else "names no socket path"
-    return "" if host or scheme == "memory" else "names no host"
+    return Rule(text, urls.fault)
 
 
 def storage_url() -> Rule:

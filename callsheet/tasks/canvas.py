@@ -1,24 +1,32 @@
 """Links, chains, groups and chords of a job: kept in its record as plain JSON, carried out by ``deliver``.
 
-A host application has a Celery app and a broker of its own. What follows a video in the host's chain must
-reach the
-*host's* workers, so the canvas keeps the host's broker, backend and default queue beside the signatures.
-They are never shown by the command line or the API.
+Beside Celery's own options the record says for whom that is done (see ``hosts.py``)::
+
+    host     the app whose tasks follow the job, when they are not ours
+    counter  the app whose backend counts the chord, or leads the group, when ours does not
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-from celery import Celery, current_app
-from celery.canvas import Signature
+from celery import Celery
+from celery.canvas import Signature, maybe_signature
 from kombu.utils.json import dumps, loads
 
 from callsheet.app import app
 from callsheet.errors import RequestError
+from callsheet.mixed import counted_by_us, counting_host
+from callsheet.tasks.hosts import StandIn, current_host, host_of_producer, record_of, stand_in
 
-SIGNATURES = ("link", "link_error", "chain")
+LISTS = ("link", "link_error", "chain")
+PARTS = ("tasks", "header", "body")  # where groups, chains and chords keep their signatures
+
+#: The app for which a follower is being published by ``deliver``; None outside of it.
+_acting_for: ContextVar[Celery | None] = ContextVar("callsheet_acting_for", default=None)
 
 
 def freeze_canvas(
@@ -26,99 +34,149 @@ def freeze_canvas(
 ) -> dict[str, Any]:
     """The JSON form of a canvas; empty when the job stands alone.
 
-    Raises RequestError when a signature holds what JSON cannot carry.
+    Raises RequestError when a signature holds what JSON cannot carry, or hosts differ.
     """
-    canvas: dict[str, Any] = {k: _as_list(v) if k in SIGNATURES else v for k, v in options.items()}
+    canvas: dict[str, Any] = {k: _as_list(v) if k in LISTS else v for k, v in options.items()}
     if ignore_result:
         canvas["ignore_result"] = True
-    host = host_of(canvas)
+    if not canvas:
+        return {}
+    host, counter = _host_of(canvas), _counter_of(canvas, producer)
+    frozen = _plain(canvas)
     if host is not None:
-        canvas["host"] = {
-            "broker": host.connection_for_write().as_uri(include_password=True),
-            "backend": host.backend.as_uri(include_password=True),
-            "queue": host.conf.task_default_queue,
-            "keeps_chord": keeps_chord(host, producer),
-        }
+        frozen["host"] = record_of(host)
+        _route(frozen, host)
+    if counter is not None:
+        frozen["counter"] = record_of(counter)
+    _give_ids(frozen)
+    return _plain(frozen)
+
+
+def follower_app(canvas: Mapping[str, Any]) -> Celery:
+    """The app that publishes what follows: ours, or a stand-in for the host's."""
+    record = canvas.get("host") or canvas.get("counter")
+    return stand_in(record) if record else app
+
+
+def counting_app(canvas: Mapping[str, Any]) -> Celery:
+    """The app whose backend counts the chord, and that publishes its body."""
+    if canvas.get("counter"):
+        return stand_in(canvas["counter"])
+    if not canvas.get("host"):
+        return app
+    ours = {"backend": app.conf["result_backend"], "expires": app.backend.expires, "options": {}}
+    return stand_in({**canvas["host"], **ours})
+
+
+@contextmanager
+def acting_for(home: Celery) -> Iterator[None]:
+    """What is submitted here belongs to a canvas of this app."""
+    token = _acting_for.set(home)
     try:
-        frozen: dict[str, Any] = loads(dumps(canvas))
+        yield
+    finally:
+        _acting_for.reset(token)
+
+
+def _here() -> Celery | None:
+    """The host for which this process acts now, if any."""
+    acting = _acting_for.get()
+    if acting is None:
+        return current_host()
+    return acting if isinstance(acting, StandIn) else None
+
+
+def _host_of(canvas: Mapping[str, Any]) -> Celery | None:
+    """The app whose tasks follow this job, or None when all of them are ours."""
+    foreign = [leaf for leaf in _leaves(canvas) if not _is_ours(leaf["task"])]
+    apps = {id(own): own for leaf in foreign if (own := _own_app(leaf)) is not None}
+    records = {dumps(record_of(one), sort_keys=True) for one in apps.values()}
+    if len(records) > 1:
+        raise RequestError(
+            "what follows this job belongs to two Celery apps with different brokers; nothing was submitted. "
+            "Let one of the apps' tasks start the other's."
+        )
+    return next(iter(apps.values()), _here() if foreign else None)
+
+
+def _is_ours(name: str) -> bool:
+    """Told by the name: Celery shares an app's tasks with every other one that is finalized later."""
+    return name.startswith(("callsheet.", "celery."))
+
+
+def _own_app(leaf: Mapping[str, Any]) -> Celery | None:
+    own: Any = getattr(leaf, "_app", None)
+    if hasattr(own, "_get_current_object"):  # of a shared_task
+        own = own._get_current_object()
+    return None if own is app else own
+
+
+def _counter_of(canvas: Mapping[str, Any], producer: Any) -> Celery | None:
+    """The foreign app that leads the group or counts the chord of this job or of its chain's end."""
+    steps = [step.get("options") or {} for step in canvas.get("chain") or ()]
+    chords = [place.get("chord") for place in (canvas, *steps)]
+    if any(chord is not None and counted_by_us(chord) for chord in chords):
+        return None
+    leader = host_of_producer(producer) or counting_host(canvas.get("group_id"))
+    return leader or (_here() if any(chord is not None for chord in chords) else None)
+
+
+def _plain(canvas: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        plain: dict[str, Any] = loads(dumps(canvas))
     except (TypeError, ValueError) as fault:
         raise RequestError(
             f"the links or chain of this job cannot be written as JSON ({fault}); nothing was submitted. "
             "Pass only JSON values in the signatures beside generate_video."
         ) from fault
-    return frozen
+    return plain
 
 
-def host_of(canvas: Mapping[str, Any]) -> Celery | None:
-    """The foreign app whose tasks follow this job, or None when all of them are ours."""
-    for signature in _signatures(canvas):
-        if signature["task"] in app.tasks:
-            continue
-        own = getattr(signature, "_app", None)
-        candidate = own if own is not None else current_app._get_current_object()
-        if candidate is not app:
-            return candidate
-    return None
+def _route(frozen: Mapping[str, Any], host: Celery) -> None:
+    """Write down the queues that the host's own settings choose: a stand-in does not know its tasks."""
+    if isinstance(host, StandIn):
+        return
+    for leaf in _leaves(frozen):
+        if not _is_ours(leaf["task"]):
+            task = host.tasks.get(leaf["task"])
+            own = {k: v for k, v in (task._get_exec_options() if task else {}).items() if v is not None}
+            options = {**own, **leaf["options"]}
+            route = host.amqp.router.route(dict(options), leaf["task"], leaf["args"], leaf["kwargs"], task)
+            queue = route.get("queue")
+            leaf["options"] = {**options, "queue": getattr(queue, "name", queue)} if queue else options
 
 
-def keeps_chord(host: Celery, producer: Any) -> bool:
-    """Whether the host's backend counts the chord: so when the host's app published the group."""
-    if producer is None:
-        return False
-    uri: str = producer.connection.as_uri(include_password=True)
-    return bool(uri == host.connection_for_write().as_uri(include_password=True))
-
-
-def follower_app(canvas: Mapping[str, Any], *, chord: bool = False) -> Celery:
-    """The app that publishes what follows: ours, or a stand-in for the host's.
-
-    With ``chord=True`` its backend is the one that counts the chord.
-    """
-    host = canvas.get("host")
-    if not host:
-        return app
-    backend = host["backend"] if host["keeps_chord"] or not chord else app.conf["result_backend"]
-    return _stand_in(host["broker"], backend, host["queue"])
-
-
-_stand_ins: dict[tuple[str, str, str], Celery] = {}
-
-
-def _stand_in(broker: str, backend: str, queue: str) -> Celery:
-    key = (broker, backend, queue)
-    if key not in _stand_ins:
-        made = Celery("callsheet-host", set_as_current=False, broker=broker, backend=backend)
-        made.conf.update(
-            task_default_queue=queue,
-            accept_content=["json"],
-            broker_read_url=broker,
-            broker_write_url=broker,
-        )
-        _stand_ins[key] = made
-    return _stand_ins[key]
+def _give_ids(frozen: dict[str, Any]) -> None:
+    """Fixed ids for links, with all that is in them: a delivery that is repeated repeats these."""
+    for key in ("link", "link_error"):
+        links = [maybe_signature(link, app=app) for link in frozen.get(key, ())]
+        for link in links:
+            link.freeze()
+        if links:
+            frozen[key] = links
 
 
 def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _signatures(canvas: Mapping[str, Any]) -> Iterable[Signature | dict[str, Any]]:
+def _leaves(canvas: Mapping[str, Any]) -> Iterable[Signature | dict[str, Any]]:
     """All simple signatures in a canvas, however deep."""
-    for key in (*SIGNATURES, "chord"):
-        if key in canvas:
-            yield from _leaves(canvas[key])
+    for key in (*LISTS, "chord"):
+        if canvas.get(key):
+            yield from _within(canvas[key])
 
 
-def _leaves(node: Any) -> Iterable[Signature | dict[str, Any]]:
+def _within(node: Any) -> Iterable[Signature | dict[str, Any]]:
     if isinstance(node, list | tuple):
         for item in node:
-            yield from _leaves(item)
+            yield from _within(item)
     elif isinstance(node, dict) and node.get("task"):
         inner = node.get("kwargs") or {}
-        parts = (
-            [inner[k] for k in ("tasks", "header", "body") if k in inner] if node.get("subtask_type") else []
-        )
+        parts = [inner[k] for k in PARTS if k in inner] if node.get("subtask_type") else []
         if parts:
-            yield from _leaves(parts)
+            yield from _within(parts)
         else:
             yield node
+        for key in (*LISTS, "chord"):
+            yield from _within((node.get("options") or {}).get(key))

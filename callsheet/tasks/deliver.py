@@ -2,39 +2,48 @@
 
 By the worker right after the job, or later by the deliverer on a beat: every part is marked in the store
 once it is done, links are fired under fixed ids and a chord counts a member by its id, so a crash anywhere
-is finished by somebody and nothing is counted twice.
+is finished by somebody and nothing is counted twice. A link may be fired twice, under one id, when the
+deliverer dies between firing and marking.
+
+A host that cannot be reached holds up its own part only: the job stays undelivered and is tried again.
 """
 
 from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from celery import Celery
+from celery import Celery, states
 from celery.app.task import Context
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from callsheet.app import app
-from callsheet.errors import CallsheetError
+from callsheet.errors import CallsheetError, Unreachable
 from callsheet.records.jobs import Job
 from callsheet.records.states import CELERY, State
 from callsheet.store.protocol import Store
-from callsheet.tasks.canvas import follower_app
+from callsheet.tasks.canvas import acting_for, counting_app, follower_app
 from callsheet.tasks.outcome import value_of
 
 log = logging.getLogger(__name__)
 
-BUSY_S = 60.0  # how long a deliverer that died blocks the next one
+#: How long a deliverer that died blocks the next one, seconds. Longer than Celery's claim on firing a chord
+#: (about 10 s with our time limits): within it a chord whose firing was cut off would count as fired.
+BUSY_S = 20.0
+AGAIN_S = 2.0  # when another part is tried again whose server did not answer
+CHORD = "chord"
 
 
-def deliver(store: Store, job_id: str) -> bool:
+def deliver(store: Store, job_id: str, *, busy_s: float = BUSY_S) -> bool:
     """Deliver one ended job under its id and all its aliases.
 
-    False when it is not due or somebody else is at it.
+    False when it is not due, somebody else is at it, or a host cannot be reached now.
     """
     token = uuid.uuid4().hex
-    if not store.lock_delivery(job_id, token=token, busy_s=BUSY_S):
+    if not store.lock_delivery(job_id, token=token, busy_s=busy_s):
         return False
     done: set[str] = set()
     while not store.mark_delivered(job_id, names=done, token=token):
@@ -44,35 +53,68 @@ def deliver(store: Store, job_id: str) -> bool:
         names = {job.id: job.canvas, **store.aliases(job_id)}
         if set(names) <= done:
             return False  # the lock went to somebody else
-        for name, canvas in names.items():
-            _deliver_name(store, job, name, canvas)
+        left = [part for name, canvas in names.items() for part in _deliver_name(store, job, name, canvas)]
+        if left:
+            if CHORD not in left:
+                store.lock_delivery(job_id, token=token, busy_s=AGAIN_S)
+            return False
         done = set(names)
     return True
 
 
-def _deliver_name(store: Store, job: Job, name: str, canvas: Mapping[str, Any]) -> None:
-    """The parts of one name, each once: what follows first, so that a waiter finds it under way."""
+def _deliver_name(store: Store, job: Job, name: str, canvas: Mapping[str, Any]) -> list[str]:
+    """The parts of one name, each once: what follows first, so that a waiter finds it under way.
+
+    Answers those that are left to do, since a server of the host did not answer.
+    """
     parts: dict[str, Callable[[], None]] = {
         "links": lambda: _fire(job, name, canvas),
         "result": lambda: _store_result(job, name, canvas),
-        "chord": lambda: _count_in_chord(job, name, canvas),
+        CHORD: lambda: _count_in_chord(job, name, canvas),
     }
     finished = store.delivered_parts(job.id)
-    for part, act in parts.items():
-        if f"{name}:{part}" not in finished:
-            act()
-            store.mark_part(job.id, f"{name}:{part}")
+    due = [part for part in parts if f"{name}:{part}" not in finished]
+    if not due:
+        return []
+    with acting_for(follower_app(canvas)):
+        return [part for part in due if not _do_part(store, job, f"{name}:{part}", parts[part])]
+
+
+def _do_part(store: Store, job: Job, part: str, act: Callable[[], None]) -> bool:
+    try:
+        act()
+    except Unreachable:
+        raise
+    except (OperationalError, RedisError, OSError) as fault:
+        log.warning("%s of job %s is tried again: broker or backend do not answer (%s)", part, job.id, fault)
+        return False
+    except Exception:
+        log.exception("%s of job %s failed and is tried again", part, job.id)
+        return False
+    store.mark_part(job.id, part)
+    return True
 
 
 def _store_result(job: Job, name: str, canvas: Mapping[str, Any]) -> None:
+    """Ours, and for a group that a host leads in the host's backend too: there its results are looked for."""
     if not canvas.get("ignore_result"):
-        app.backend.store_result(name, value_of(job), CELERY[job.state], request=_context(name, canvas))
+        for one in _once(app, counting_app(canvas) if canvas.get("counter") else app):
+            one.backend.store_result(name, value_of(job), CELERY[job.state], request=_context(name, canvas))
 
 
 def _count_in_chord(job: Job, name: str, canvas: Mapping[str, Any]) -> None:
-    if canvas.get("chord"):
-        backend = follower_app(canvas, chord=True).backend
-        backend.on_chord_part_return(_context(name, canvas), CELERY[job.state], value_of(job))
+    body = canvas.get("chord")
+    if not body:
+        return
+    counter, home = counting_app(canvas).backend, follower_app(canvas).backend
+    counter.on_chord_part_return(_context(name, canvas), CELERY[job.state], value_of(job))
+    body_id = body["options"].get("task_id")
+    if canvas.get("host") and not canvas.get("counter") and body_id:
+        meta = counter.get_task_meta(body_id)
+        if (
+            meta["status"] in states.PROPAGATE_STATES
+        ):  # known to our backend; the waiter looks into the host's
+            home.mark_as_failure(body_id, meta["result"], request=Context(chain=body["options"].get("chain")))
 
 
 def _fire(job: Job, name: str, canvas: Mapping[str, Any]) -> None:
@@ -80,35 +122,21 @@ def _fire(job: Job, name: str, canvas: Mapping[str, Any]) -> None:
 
     Error links, and the chain's failure, after any other end.
     """
-    if not any(canvas.get(key) for key in ("link", "link_error", "chain")):
-        return
-    home, value = follower_app(canvas), value_of(job)
+    value = value_of(job)
     if isinstance(value, CallsheetError):
-        context = _context(name, {**canvas, "chord": None})
-        home.backend.mark_as_failure(name, value, request=context, state=CELERY[State.FAILED])
+        if canvas.get("link_error") or canvas.get("chain"):
+            _fail(value, CELERY[job.state], _context(name, {**canvas, "chord": None}), canvas)
         return
-    for index, link in enumerate(canvas.get("link") or ()):
-        _follow(home, link, value, f"{name}:link:{index}", name, canvas)
+    for link in canvas.get("link") or ():
+        _follow(link, value, name, canvas)
     chain = list(canvas.get("chain") or ())
     if chain:
-        _follow(home, chain.pop(), value, f"{name}:chain", name, canvas, chain=chain)
+        _follow(chain.pop(), value, name, canvas, chain=chain)
 
 
-def _follow(
-    home: Celery,
-    link: dict[str, Any],
-    value: Any,
-    fixed: str,
-    name: str,
-    canvas: Mapping[str, Any],
-    **options: Any,
-) -> None:
-    """Publish one follower under an id that is the same at every repeat.
-
-    A follower that is refused fails alone.
-    """
-    signature = home.signature(link)
-    signature.options.setdefault("task_id", str(uuid.uuid5(uuid.NAMESPACE_URL, f"callsheet:{fixed}")))
+def _follow(link: dict[str, Any], value: Any, name: str, canvas: Mapping[str, Any], **options: Any) -> None:
+    """Publish one follower under its fixed id. A follower that is refused fails alone."""
+    signature = follower_app(canvas).signature(link)
     try:
         signature.apply_async((value,), parent_id=name, root_id=canvas.get("root_id") or name, **options)
     except (CallsheetError, ValueError, TypeError) as fault:
@@ -116,8 +144,35 @@ def _follow(
             raise
         log.warning("what follows job %s was refused: %s", name, fault)
         context = Context(signature)
-        context.update(context.options, id=signature.id, **options)
-        app.backend.mark_as_failure(signature.id, fault, request=context)
+        context.update(
+            context.options, id=signature.id, errbacks=signature.options.get("link_error"), **options
+        )
+        _fail(fault, CELERY[State.FAILED], context, canvas)
+
+
+def _fail(fault: Exception, state: str, context: Context, canvas: Mapping[str, Any]) -> None:
+    """Let a failure reach what waits for it, in every backend where somebody may look: ours and the host's.
+
+    Error links are fired once, by the app whose tasks they are; a chord is told once, where it is counted.
+    """
+    home, counter = follower_app(canvas), counting_app(canvas)
+    for one in _once(app, home, counter):
+        told = Context(vars(context))
+        told.update(
+            chain=context.chain if one is counter else [_without_chord(step) for step in context.chain or ()],
+            chord=context.chord if one is counter else None,
+            errbacks=context.errbacks if one is home else None,
+        )
+        one.backend.mark_as_failure(context.id, fault, request=told, state=state)
+
+
+def _once(*apps: Celery) -> Iterator[Celery]:
+    """Each app once, in order."""
+    return iter({id(one): one for one in apps}.values())
+
+
+def _without_chord(step: Mapping[str, Any]) -> dict[str, Any]:
+    return {**step, "options": {k: v for k, v in step["options"].items() if k != "chord"}}
 
 
 def _context(name: str, canvas: Mapping[str, Any]) -> Context:

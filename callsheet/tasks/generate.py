@@ -8,6 +8,7 @@ from typing import Any
 
 from celery import Celery, Task
 from celery._state import _get_active_apps, connect_on_app_finalize
+from celery.canvas import Signature
 
 from callsheet import wiring
 from callsheet.app import app
@@ -90,6 +91,14 @@ class VideoTask(Task):
         done = super().apply(args, kwargs, task_id=task_id, **options)
         return EagerVideoJob(done.id, done._result, done._state, traceback=done._traceback, name=NAME)
 
+    def signature(self, *args: Any, **kwargs: Any) -> Signature:
+        """Celery's signature. Its results are those of jobs that a canvas submits, now or later."""
+        made = super().signature(*args, **kwargs)
+        made._type = _InCanvas(self)
+        return made
+
+    subtask = signature
+
     def AsyncResult(self, task_id: str, **kwargs: Any) -> VideoJob:  # noqa: N802  Celery's own hook
         """The VideoJob of an id, as signatures, groups and chords ask for it."""
         return VideoJob(task_id, backend=self.backend, task_name=self.name, app=app, **kwargs)
@@ -98,6 +107,24 @@ class VideoTask(Task):
         """A plain call: render here and now, and return the result."""
         job = run_in_process(bind(args, kwargs), self.request.id or str(uuid.uuid4()))
         return result_or_raise(job)
+
+
+class _InCanvas:
+    """The task as a signature holds it."""
+
+    def __init__(self, task: VideoTask) -> None:
+        self._task = task
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._task, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return self._task(*args, **kwargs)  # type: ignore[no-any-return]
+
+    def AsyncResult(self, task_id: str, **kwargs: Any) -> VideoJob:  # noqa: N802
+        job = self._task.AsyncResult(task_id, **kwargs)
+        job.expected = True
+        return job
 
 
 def bind(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

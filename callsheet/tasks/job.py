@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from celery import states
+from celery.exceptions import TimeoutError as CeleryTimeout
 from celery.result import AsyncResult
 from kombu.exceptions import OperationalError
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -19,6 +20,7 @@ from callsheet.store.protocol import Store
 from callsheet.tasks.face import JobFace
 
 AWAY_S = 30.0  # how long get() outlives a store that does not answer
+LOOK_S = 2.0  # get() is told when the job ends, and looks for itself so often: a message can be lost
 
 
 class VideoJob(JobFace, AsyncResult):
@@ -28,6 +30,14 @@ class VideoJob(JobFace, AsyncResult):
     (pending, queued, running, succeeded ...). An id that nobody submitted raises JobNotFound instead of
     pending for ever.
     """
+
+    @property
+    def supports_native_join(self) -> bool:
+        """False: each result of a group is asked for alone, since a host's lie in another backend."""
+        return False
+
+    #: A canvas will submit it once what stands before it has ended: no record yet is no fault.
+    expected = False
 
     def _store(self) -> Store:
         return wiring.store()
@@ -41,8 +51,8 @@ class VideoJob(JobFace, AsyncResult):
         try:
             return str(self.record.state)
         except JobNotFound:
-            if self.parent is not None:
-                return "pending"  # submitted when what stands before it in its chain has ended
+            if self._may_come:
+                return "pending"
             raise
 
     def wait(self, timeout: float | None = None, *, progress: bool = False, **kwargs: Any) -> Any:
@@ -50,7 +60,7 @@ class VideoJob(JobFace, AsyncResult):
 
         Raises JobFailed, JobCancelled, WaitTimeout, JobNotFound. Takes what ``get`` takes, too.
         """
-        if kwargs or self.parent is not None:
+        if kwargs or self._may_come:
             return self.get(timeout, **kwargs)
         return self.wait_result(timeout, progress=progress)
 
@@ -62,9 +72,15 @@ class VideoJob(JobFace, AsyncResult):
         ends = None if timeout is None else time.monotonic() + timeout
         away_until: float | None = None
         while True:
-            left = None if ends is None else max(ends - time.monotonic(), 0.0)
+            began = time.monotonic()
+            slice_s = LOOK_S if ends is None else min(max(ends - began, 0.0), LOOK_S)
             try:
-                return super().get(left, **kwargs)
+                return super().get(slice_s, **kwargs)
+            except CeleryTimeout:
+                if (
+                    slice_s < LOOK_S or time.monotonic() - began < slice_s
+                ):  # the last one, or the job's own error
+                    raise
             except (RedisConnectionError, OperationalError) as fault:
                 now = time.monotonic()
                 away_until = away_until or now + AWAY_S
@@ -82,8 +98,12 @@ class VideoJob(JobFace, AsyncResult):
             super().__del__()
 
     def _must_exist(self) -> None:
-        if self._cache is None and self.parent is None and self._find_meta()["status"] == states.PENDING:
+        if self._cache is None and not self._may_come and self._find_meta()["status"] == states.PENDING:
             self.job_id  # noqa: B018  raises JobNotFound
+
+    @property
+    def _may_come(self) -> bool:
+        return self.expected or self.parent is not None
 
     def _get_task_meta(self) -> dict[str, Any]:
         if self._cache is not None:
@@ -94,7 +114,7 @@ class VideoJob(JobFace, AsyncResult):
         try:
             state = CELERY[self.record.state]
         except JobNotFound:
-            if self.parent is None:
+            if not self._may_come:
                 raise
             state = states.PENDING
         shown = state if state not in states.READY_STATES else states.STARTED  # delivery is under way

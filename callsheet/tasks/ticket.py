@@ -44,7 +44,9 @@ def performer() -> Performer:
     return _performer
 
 
-@app.task(name="callsheet.attempt", bind=True, ignore_result=True, acks_late=True, max_retries=None)
+@app.task(
+    name="callsheet.attempt", bind=True, shared=False, ignore_result=True, acks_late=True, max_retries=None
+)
 def attempt(self: Task, job_id: str, number: int, queue: str, format: int = 1) -> dict[str, Any]:
     """Run the attempt that this ticket permits.
 

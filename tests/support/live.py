@@ -75,9 +75,11 @@ class Live:
         """A store of the test's own."""
         return open_store(self.settings.store_url, retention_s=self.settings.retention_s)
 
-    def start(self, name: str, *argv: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start ``python -m celery -A callsheet.app ...`` under a name."""
-        command = [sys.executable, "-m", "celery", "-A", "callsheet.app", *argv]
+    def start(
+        self, name: str, *argv: str, env: dict[str, str] | None = None, module: str = "callsheet.app"
+    ) -> subprocess.Popen[bytes]:
+        """Start ``python -m celery -A callsheet.app ...`` under a name (of another app with ``module``)."""
+        command = [sys.executable, "-m", "celery", "-A", module, *argv]
         environment = {**os.environ, **to_env(self.settings), "OMP_NUM_THREADS": "1", **(env or {})}
         with self.log(name).open("ab") as log:
             self.processes[name] = subprocess.Popen(

@@ -1,0 +1,107 @@
+"""Host applications: Celery apps beside ours, whose tasks stand in one canvas with videos.
+
+What follows a video in the host's canvas must reach the *host's* workers, and whoever waits for it looks
+into the host's backend. So the record keeps what is needed to act for the host, where its code is not:
+broker, backend, default queue and the options that go with them. It holds the host's passwords and is never
+shown by the command line, the API, a log or a ``repr``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from celery import Celery, _state
+from kombu.utils.json import dumps
+
+from callsheet import wiring
+from callsheet.app import CallsheetCelery, FixedCelery, publishing
+from callsheet.mixed import Lent
+
+#: Settings of the host without which its broker or backend cannot be reached or read.
+CARRIED = (
+    "broker_use_ssl", "broker_transport_options", "redis_backend_use_ssl", "result_backend_transport_options",
+)  # fmt: skip
+
+FALLBACK = "default"  # what Celery calls the app that it makes up when there is none
+
+Record = dict[str, Any]
+
+
+class StandIn(FixedCelery):
+    """Publishes for a host, and writes into its backend, in a process that does not have the host's code."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__("callsheet-host", set_as_current=False)
+        self.record = record
+        options = record["options"]
+        transport = {
+            **publishing(record["broker"]),
+            **options.pop("broker_transport_options", {}),
+        }
+        self.conf.update(
+            **options,
+            broker_url=record["broker"],
+            result_backend=record["backend"],
+            result_expires=record["expires"],
+            task_default_queue=record["queue"],
+            accept_content=["json"],
+            broker_transport_options=transport,
+            broker_connection_timeout=wiring.settings().connect_timeout_s,
+            task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
+        )
+
+
+def record_of(host: Celery) -> Record:
+    """What a stand-in for this host must know."""
+    if isinstance(host, StandIn):
+        return host.record
+    conf = host.conf
+    urls = conf.broker_write_url or host.connection_for_write().as_uri(include_password=True)
+    return {
+        "broker": urls if isinstance(urls, str) else ";".join(urls),
+        "backend": str(conf.result_backend or "disabled://"),
+        "queue": conf.task_default_queue,
+        "expires": host.backend.expires,
+        "options": {name: conf[name] for name in CARRIED if conf.get(name)},
+    }
+
+
+_stand_ins: dict[str, StandIn] = {}
+
+
+def stand_in(record: Mapping[str, Any]) -> StandIn:
+    """The stand-in for a host; made once per process and host."""
+    key = dumps(record, sort_keys=True)
+    if key not in _stand_ins:
+        _stand_ins[key] = StandIn({**record, "options": dict(record["options"])})
+    return _stand_ins[key]
+
+
+def is_foreign(app: Celery) -> bool:
+    """Whether an app is a host's (or stands in for one)."""
+    return not isinstance(app, CallsheetCelery) and app.main != FALLBACK
+
+
+def current_host() -> Celery | None:
+    """The host's app that is current in this thread, else the process's default one."""
+    current = _state._tls.current_app or _state.default_app
+    return current if current is not None and is_foreign(current) else None
+
+
+def host_of_producer(producer: Any) -> Celery | None:
+    """The host that leads a group, told by the producer that it lends to the members."""
+    if producer is None or isinstance(producer, Lent):
+        return None
+    place = _place(producer.connection)
+    return next((host for host in _hosts() if _place(host.connection_for_write()) == place), None)
+
+
+def _hosts() -> Iterable[Celery]:
+    current = current_host()
+    others = [app for app in _state._get_active_apps() if is_foreign(app) and app is not current]
+    return [current, *others] if current is not None else others
+
+
+def _place(connection: Any) -> str:
+    return str(connection.as_uri(include_password=True))
