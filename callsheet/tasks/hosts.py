@@ -34,22 +34,39 @@ class StandIn(FixedCelery):
     def __init__(self, record: Record) -> None:
         super().__init__("callsheet-host", set_as_current=False)
         self.record = record
-        options = record["options"]
-        transport = {
-            **publishing(record["broker"]),
-            **options.pop("broker_transport_options", {}),
-        }
-        self.conf.update(
-            **options,
-            broker_url=record["broker"],
-            result_backend=record["backend"],
-            result_expires=record["expires"],
-            task_default_queue=record["queue"],
-            accept_content=["json"],
-            broker_transport_options=transport,
-            broker_connection_timeout=wiring.settings().connect_timeout_s,
-            task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
-        )
+        self.conf.update(_config(record, wiring.settings().connect_timeout_s))
+
+    def backend_class(self, kind: type) -> type:
+        """The host's backend, to be written only."""
+        return type(f"WriteOnly{kind.__name__}", (WriteOnly, kind), {})
+
+
+class WriteOnly:
+    """Mixed into a host's backend: nobody here waits for the results of the host's tasks."""
+
+    def on_task_call(self, producer: Any, task_id: str) -> None:
+        """Celery's hook at publishing, where a client's backend subscribes to the result."""
+
+
+def _config(record: Record, limit_s: float) -> dict[str, Any]:
+    """Celery's settings of a stand-in: the host's, and time limits of ours where the host has none."""
+    options = record["options"]
+    transport = {**publishing(record["broker"]), **options.get("broker_transport_options", {})}
+    backend = {"retry_policy": {"timeout": limit_s}, **options.get("result_backend_transport_options", {})}
+    return {
+        **options,
+        "broker_url": record["broker"],
+        "result_backend": record["backend"],
+        "result_expires": record["expires"],
+        "task_default_queue": record["queue"],
+        "accept_content": ["json"],
+        "broker_transport_options": transport,
+        "broker_connection_timeout": limit_s,
+        "task_publish_retry_policy": {"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
+        "redis_socket_connect_timeout": limit_s / 2,
+        "redis_socket_timeout": limit_s,
+        "result_backend_transport_options": backend,
+    }
 
 
 def record_of(host: Celery) -> Record:
@@ -74,7 +91,7 @@ def stand_in(record: Mapping[str, Any]) -> StandIn:
     """The stand-in for a host; made once per process and host."""
     key = dumps(record, sort_keys=True)
     if key not in _stand_ins:
-        _stand_ins[key] = StandIn({**record, "options": dict(record["options"])})
+        _stand_ins[key] = StandIn(dict(record))
     return _stand_ins[key]
 
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from celery import Celery
 
 from callsheet.app import app
 from callsheet.client import Client
+from tests.support.hosting import current, hosted
 from tests.support.live import Live
 from tests.support.valkey import Valkey
 
@@ -41,3 +43,24 @@ def client(live: Live) -> Client:
     """This process as a client of the live deployment."""
     app.use(live.settings)
     return Client()
+
+
+@pytest.fixture(scope="session")
+def running_host(live: Live) -> Iterator[Celery]:
+    """A host application's app, with its own Valkey and its own worker."""
+    with hosted(live) as host:
+        yield host
+
+
+@pytest.fixture
+def host(running_host: Celery, client: Client) -> Iterator[Celery]:
+    """This process as the host's, and as a client of the live deployment."""
+    with current(running_host):
+        yield running_host
+
+
+@pytest.fixture
+def plain_host(running_host: Celery, client: Client) -> Iterator[Celery]:
+    """The same, whose environment does not name its broker: other hosts can live beside it."""
+    with current(running_host, with_variables=False):
+        yield running_host

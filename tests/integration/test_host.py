@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import types
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from callsheet.client import Client
 from callsheet.errors import JobCancelled, RequestError
 from callsheet.tasks.generate import NAME
 from tests.support.host_app import QUEUE, make_host, notes
-from tests.support.hosting import PASSWORD, current, host_env, hosted
+from tests.support.hosting import PASSWORD, host_env
 from tests.support.live import Live, until
 from tests.support.processes import run_python
 
@@ -29,18 +28,6 @@ pytestmark = pytest.mark.torch
 WAIT_S = 60.0
 CAT = {"prompt": "a cat", "model": "tiny-wan", "steps": 2, "seed": 7}
 SHOUTED = "tiny-wan 7!"
-
-
-@pytest.fixture(scope="module")
-def running_host(live: Live) -> Iterator[Celery]:
-    with hosted(live) as host:
-        yield host
-
-
-@pytest.fixture
-def host(running_host: Celery, client: Client) -> Iterator[Celery]:
-    with current(running_host):
-        yield running_host
 
 
 def film(**changes: Any) -> Any:
@@ -268,25 +255,25 @@ def test_import_callsheet_is_enough_for_a_host(order: str) -> None:
     assert run_python(code).strip() == "ours"
 
 
-def test_two_hosts_in_one_process(host: Celery, client: Client) -> None:
-    url = host.conf["broker_url"][:-1] + "1"  # the same server's database 1
+def test_two_hosts_in_one_process(plain_host: Celery, client: Client) -> None:
+    url = plain_host.conf["broker_url"][:-1] + "1"  # the same server's database 1
     other = make_host(url, name="other", queue="other-work", tasks=False)
     try:
-        assert other.conf["broker_url"] != host.conf["broker_url"]
-        result = chain(film(), task(host, "shout"))()  # the other one is current now
+        assert other.conf["broker_url"] != plain_host.conf["broker_url"]
+        result = chain(film(), task(plain_host, "shout"))()  # the other one is current now
         echo = other.signature("other.echo")
         waiting = chain(film(), echo)()
         assert result.get(timeout=WAIT_S) == SHOUTED
         assert waiting.parent.get(timeout=WAIT_S)["seed"] == 7
         assert until(lambda: other.backend.client.llen("other-work"), within_s=WAIT_S) == 1
         with pytest.raises(RequestError, match="two Celery apps"):
-            generate_video.apply_async(kwargs=CAT, link=[task(host, "shout"), echo])
+            generate_video.apply_async(kwargs=CAT, link=[task(plain_host, "shout"), echo])
     finally:
         other.close()
 
 
-def test_a_host_configured_from_an_object(host: Celery) -> None:
-    url = host.conf["broker_url"]
+def test_a_host_configured_from_an_object(plain_host: Celery) -> None:
+    url = plain_host.conf["broker_url"]
     settings = types.SimpleNamespace(
         CELERY_BROKER_URL=url, CELERY_RESULT_BACKEND=url, CELERY_TASK_DEFAULT_QUEUE=QUEUE
     )
@@ -300,7 +287,7 @@ def test_a_host_configured_from_an_object(host: Celery) -> None:
         django.close()
 
 
-def test_a_host_that_is_eager_does_not_make_us_so(host: Celery, client: Client) -> None:
+def test_a_host_that_is_eager_does_not_make_us_so(plain_host: Celery, client: Client) -> None:
     eager = make_host("redis://127.0.0.1:1/0", name="eager", tasks=False)
     eager.conf.task_always_eager = True
     try:

@@ -42,10 +42,13 @@ def hosted(live: Live) -> Iterator[Celery]:
 
 
 @contextmanager
-def current(host: Celery) -> Iterator[None]:
-    """This process is the host's: its app is current, and Celery's variables name its broker."""
+def current(host: Celery, *, with_variables: bool = True) -> Iterator[None]:
+    """This process is the host's: its app is current, and Celery's variables name its broker.
+
+    Those win over the URLs of every plain Celery app in the process, so two hosts cannot have them.
+    """
     before = _state._tls.current_app
-    variables = host_env(host.conf["broker_url"])
+    variables = host_env(host.conf["broker_url"]) if with_variables else {}
     saved = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     host.set_current()
