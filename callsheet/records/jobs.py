@@ -112,6 +112,7 @@ class Submitted:
 
     job_id: str  # the new job, or the first one under the same idempotency key
     created: bool  # False: the key was known
+    tickets: tuple[Ticket, ...] = ()  # to be published, when submit was asked to release; not only this job's
 
 
 @dataclass(frozen=True, slots=True)

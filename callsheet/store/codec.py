@@ -14,7 +14,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from callsheet.records.gpus import Gpu
-from callsheet.records.jobs import FORMAT, Event, Job, NewJob, Outcome
+from callsheet.records.jobs import FORMAT, Event, Job, NewJob, Outcome, Ticket
 from callsheet.records.requests import VideoRequest
 from callsheet.records.states import State
 from callsheet.store.keys import tag
@@ -79,6 +79,15 @@ def read_job(job_id: str, record: Mapping[str, str]) -> Job:
     """The record of a non-empty hash."""
     known = {name: read(record[name]) for name, read in _JOB_READERS.items() if name in record}
     return Job(id=job_id, **known)
+
+
+def read_tickets(flat: Iterable[str], queue: str) -> list[Ticket]:
+    """``[id, ticket, format, id, ticket, format ...]`` as a script answers it."""
+    items = iter(flat)
+    return [
+        Ticket(job_id=job_id, number=int(number), queue=queue, format=int(version))
+        for job_id, number, version in zip(items, items, items, strict=True)
+    ]
 
 
 def read_event(entry: Mapping[str, str]) -> Event:

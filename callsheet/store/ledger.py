@@ -60,8 +60,8 @@ class Ledger:
         """The entry behind an id or alias."""
         return self.entries.get(name) or self.entries.get(self.names.get(name, ""))
 
-    def open(self, new: NewJob, now: float) -> None:
-        """Record a new job, strictly later than any before it."""
+    def open(self, new: NewJob, now: float) -> Entry:
+        """Record a new job, strictly later than any before it. Answers its entry."""
         created_at = rules.micro(max(now, self.all.top + _MICRO))
         state = State.HELD if new.request.not_before > now else State.PENDING
         job = Job(
@@ -85,6 +85,7 @@ class Ledger:
         self.by_tenant[new.request.tenant].add(job.id, created_at)
         self._enter(entry)
         self.note(entry, "submitted", "", now)
+        return entry
 
     def move(self, entry: Entry, to: State, kind: str, reason: str, now: float, **changes: Any) -> None:
         """The only way from one state to another. Raises AssertionError for one that the table lacks."""

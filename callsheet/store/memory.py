@@ -44,14 +44,17 @@ class MemoryStore(Steps, Store):
     # -- the life of a job -----------------------------------------------------------------------------------
 
     @once
-    def submit(self, job: NewJob, *, op: str, alias: bool = False) -> Submitted:
+    def submit(self, job: NewJob, *, op: str, alias: bool = False, release: bool = False) -> Submitted:
         rules.check_submit(job, op)
         named = self._ledger.find(job.id)
         key = (job.request.tenant, job.request.idempotency_key)
         first = named or self._ledger.entries.get(self._ledger.idem.get(key, ""))
         if first is None:
-            self._ledger.open(job, self._now)
-            return Submitted(job_id=job.id, created=True)
+            entry = self._ledger.open(job, self._now)
+            releasing = release and entry.job.state is State.PENDING
+            return Submitted(
+                job.id, created=True, tickets=tuple(self._release(job.queue)) if releasing else ()
+            )
         if first.body_hash != job.body_hash:
             raise rules.conflict(job, first.job.id)
         if alias and not named:
@@ -68,6 +71,9 @@ class MemoryStore(Steps, Store):
 
     @once
     def release(self, queue: str, *, op: str) -> list[Ticket]:
+        return self._release(queue)
+
+    def _release(self, queue: str) -> list[Ticket]:
         ledger = self._ledger
         free = self._quotas.get(queue, 0) - len(ledger.published[queue])
         tickets: list[Ticket] = []

@@ -56,9 +56,10 @@ class Store(Protocol):
     # -- the life of a job
     # ---------------------------------------------------------------------------------------
 
-    def submit(self, job: NewJob, *, op: str, alias: bool = False) -> Submitted:
+    def submit(self, job: NewJob, *, op: str, alias: bool = False, release: bool = False) -> Submitted:
         """Record a job and put it into its backlog (HELD while ``request.not_before`` lies ahead). No
-        ticket yet.
+        ticket yet, unless ``release=True``: then a job that is new and PENDING has its queue released in the
+        same step, as by :meth:`release`, and the tickets answered are to be published.
 
         One step does it all: with ``request.idempotency_key`` set and known for the tenant, nothing is
         stored and the first job's id is answered (raises IdempotencyConflict when its ``body_hash``

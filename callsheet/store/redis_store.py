@@ -72,20 +72,18 @@ class RedisStore(Store):
 
     # -- the life of a job -----------------------------------------------------------------------------------
 
-    def submit(self, job: NewJob, *, op: str, alias: bool = False) -> Submitted:
+    def submit(self, job: NewJob, *, op: str, alias: bool = False, release: bool = False) -> Submitted:
         rules.check_submit(job, op)
-        kind, first = self._scripts.submit(job.id, alias=alias, fields=codec.new_job_fields(job), op=op)
+        kind, first, tickets = self._scripts.submit(
+            job.id, alias=alias, release=release, fields=codec.new_job_fields(job), op=op
+        )
         if kind == "conflict":
             raise rules.conflict(job, first)
-        return Submitted(job_id=first, created=kind == "created")
+        return Submitted(first, kind == "created", tuple(codec.read_tickets(tickets, job.queue)))
 
     def release(self, queue: str, *, op: str) -> list[Ticket]:
         rules.check_op(op)
-        flat = iter(self._scripts.release(queue, op=op))
-        return [
-            Ticket(job_id=job_id, number=int(number), queue=queue, format=int(version))
-            for job_id, number, version in zip(flat, flat, flat, strict=True)
-        ]
+        return codec.read_tickets(self._scripts.release(queue, op=op), queue)
 
     def claim(self, ticket: Ticket, *, worker: str, token: str, lease_s: float) -> Lease | ClaimRefused:
         rules.check_op(token)

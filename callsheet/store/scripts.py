@@ -85,10 +85,13 @@ class Scripts:
     def _yes(self, name: str, *args: object, op: str = "") -> bool:
         return bool(self._run(name, *args, op=op) == ["1"])
 
-    def submit(self, job_id: str, *, alias: bool, fields: Mapping[str, str], op: str) -> tuple[str, str]:
-        """("created" | "known" | "conflict", id)."""
-        kind, first = self._run("submit", job_id, "1" if alias else "", *_flat(fields), op=op)
-        return kind, first
+    def submit(
+        self, job_id: str, *, alias: bool, release: bool, fields: Mapping[str, str], op: str
+    ) -> tuple[str, str, list[str]]:
+        """("created" | "known" | "conflict", id, tickets as :meth:`release`)."""
+        flags = ("1" if flag else "" for flag in (alias, release))
+        kind, first, *tickets = self._run("submit", job_id, *flags, *_flat(fields), op=op)
+        return kind, first, tickets
 
     def release(self, queue: str, *, op: str) -> list[str]:
         """``[id, ticket, format, ...]``."""

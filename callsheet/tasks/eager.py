@@ -45,7 +45,7 @@ def run_in_process(arguments: Mapping[str, Any], job_id: str) -> Job:
     """
     store = eager_store()
     perform = import_module(PERFORMER).perform_here
-    submitter = Submitter(store, wiring.catalog(), wiring.settings(), release=_release_nothing)
+    submitter = Submitter(store, wiring.catalog(), wiring.settings(), publish=None)
     with _one_at_a_time:
         answer = submitter.submit(arguments, Extras(task_id=job_id))
         job = store.get(answer.job_id)
@@ -54,10 +54,6 @@ def run_in_process(arguments: Mapping[str, Any], job_id: str) -> Job:
             for ticket in store.release(job.queue, op=uuid.uuid4().hex):
                 perform(ticket, store)
     return store.get(answer.job_id)
-
-
-def _release_nothing(_store: Store, _queue: str) -> int:
-    return 0  # run_in_process releases by itself
 
 
 def result_or_raise(job: Job) -> dict[str, Any]:

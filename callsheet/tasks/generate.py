@@ -17,7 +17,7 @@ from callsheet.tasks.canvas import freeze_canvas
 from callsheet.tasks.eager import EagerVideoJob, result_or_raise, run_in_process
 from callsheet.tasks.job import VideoJob
 from callsheet.tasks.options import read_options
-from callsheet.tasks.publish import release
+from callsheet.tasks.publish import publish_all
 from callsheet.tasks.submit import Extras, Submitter
 
 NAME = "callsheet.generate_video"
@@ -28,7 +28,7 @@ IN_A_CHAIN = "In a chain use generate_video.si(...): it takes no result of the t
 def submitter() -> Submitter:
     """The submitter of this process."""
     return wiring.once(
-        "submitter", lambda: Submitter(wiring.store(), wiring.catalog(), wiring.settings(), release)
+        "submitter", lambda: Submitter(wiring.store(), wiring.catalog(), wiring.settings(), publish_all)
     )
 
 

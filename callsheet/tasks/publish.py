@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Iterable
 
 from kombu.exceptions import OperationalError
 
 from callsheet.records.jobs import Ticket
+from callsheet.settings import urls
 from callsheet.store.protocol import Store
 from callsheet.tasks.ticket import attempt
 
@@ -29,18 +31,24 @@ def publish(ticket: Ticket) -> bool:
             kwargsrepr="{}",
         )
     except (OperationalError, OSError) as fault:
-        log.warning("ticket %s not published (%s): the job waits and gets a new ticket", ticket.id, fault)
+        said = urls.untrusted(fault) or fault
+        log.warning("ticket %s not published (%s): the job waits and gets a new ticket", ticket.id, said)
         return False
     return True
 
 
 def release(store: Store, queue: str) -> int:
-    """Release what the queue's quota allows and publish the tickets. Answers how many were published.
+    """Release what the queue's quota allows and publish the tickets. Answers how many were published."""
+    return publish_all(store.release(queue, op=uuid.uuid4().hex))
+
+
+def publish_all(tickets: Iterable[Ticket]) -> int:
+    """Publish what was released. Answers how many were published.
 
     A broker that does not answer is asked once: the other tickets are healed as lost ones are.
     """
     published = 0
-    for ticket in store.release(queue, op=uuid.uuid4().hex):
+    for ticket in tickets:
         if not publish(ticket):
             break
         published += 1

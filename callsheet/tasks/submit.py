@@ -8,13 +8,13 @@ from __future__ import annotations
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from callsheet.catalog import Catalog
 from callsheet.catalog.validate import build_request
-from callsheet.records.jobs import NewJob, Submitted
+from callsheet.records.jobs import NewJob, Submitted, Ticket
 from callsheet.routing.classes import live_classes
 from callsheet.routing.fit import need_gib
 from callsheet.routing.placement import place
@@ -36,18 +36,21 @@ class Extras:
 
 
 class Submitter:
-    """Turns arguments into a recorded job. Thread-safe; one per process."""
+    """Turns arguments into a recorded job. Thread-safe; one per process.
+
+    ``publish`` takes the tickets that the job's queue has room for; None = nothing is released.
+    """
 
     def __init__(
         self,
         store: Store,
         catalog: Catalog,
         settings: Settings,
-        release: Callable[[Store, str], int],
+        publish: Callable[[Iterable[Ticket]], int] | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._catalog, self._settings = store, catalog, settings
-        self._release, self._clock = release, clock
+        self._publish, self._clock = publish, clock
         self._fleet: tuple[float, frozenset[str]] = (-FLEET_S, frozenset())
 
     def submit(self, arguments: Mapping[str, Any], extras: Extras = Extras()) -> Submitted:
@@ -56,9 +59,11 @@ class Submitter:
         Raises RequestError (every fault at once), NoGpuFits, IdempotencyConflict, Unreachable.
         """
         job = self._new_job(arguments, extras)
-        answer = self._store.submit(job, op=uuid.uuid4().hex, alias=bool(extras.task_id))
-        if answer.created and not job.request.not_before:
-            self._release(self._store, job.queue)
+        answer = self._store.submit(
+            job, op=uuid.uuid4().hex, alias=bool(extras.task_id), release=self._publish is not None
+        )
+        if self._publish is not None:
+            self._publish(answer.tickets)
         return answer
 
     def _new_job(self, arguments: Mapping[str, Any], extras: Extras) -> NewJob:

@@ -23,7 +23,7 @@ class Hand:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.store: Store = open_store(settings.store_url, retention_s=settings.retention_s)
-        self._submitter = Submitter(self.store, load_catalog(), settings, release=lambda _store, _queue: 0)
+        self._submitter = Submitter(self.store, load_catalog(), settings, publish=None)
 
     def submit(self, name: str = "", **request: Any) -> str:
         """Submit a job as an application does, under a chosen name if need be; answers its id."""

@@ -193,6 +193,33 @@ local function expire(job)
   move(job, 'expired', 'expired', 'deadline passed', { error_type = 'JobExpired', error = EXPIRED_TEXT })
 end
 
+-- Tickets for the front of a backlog, up to its queue's quota: {id, ticket, format, id, ticket, format ...}.
+local function release(queue)
+  local quota = num(redis.call('HGET', key.quotas(), queue) or '0')
+  local free = quota - redis.call('ZCARD', key.published(queue))
+  local looked, tickets = 0, {}
+  while free > 0 and looked < RELEASE_MAX do
+    local id = redis.call('ZRANGE', key.backlog(queue), 0, 0)[1]
+    if not id then
+      break
+    end
+    local job = read(id)
+    if not job then
+      redis.call('ZREM', key.backlog(queue), id)
+    elseif overdue(job) then
+      expire(job)
+    else
+      move(job, 'queued', 'released', '', { ticket = plus(job.ticket, 1), queued_at = stamp(NOW) })
+      tickets[#tickets + 1] = id
+      tickets[#tickets + 1] = job.ticket
+      tickets[#tickets + 1] = job.format
+      free = free - 1
+    end
+    looked = looked + 1
+  end
+  return tickets
+end
+
 -- Fields of the newest attempt when it begins (claim) or is found again (renew).
 local function begin(job, attempt, token, worker, lease_s)
   local changes = {

@@ -3,12 +3,20 @@
 -- alias:{name}         string  read, written      job:{first}:aliases  hash  written when alias
 -- backlog:{queue} | held, deadlines, jobs:*, queues  written      undelivered  set  marked again for an alias
 --
--- args: id, alias ("1" or ""), then field, value ... of the record.
--- Answers {"created" | "known" | "conflict", id}. The record keeps its op: that is the memory for a repeat.
+-- With release also what release.lua writes, for the job's queue.
+--
+-- args: id, alias ("1" or ""), release ("1" or ""), then field, value ... of the record.
+-- Answers {"created" | "known" | "conflict", id}, then the tickets as release.lua does. The record keeps its op:
+-- that is the memory for a repeat, beside the usual one when tickets were answered.
 
-local id, alias = arg(1), arg(2) == '1'
+local id, alias, releasing = arg(1), arg(2) == '1', arg(3) == '1'
+local memo = releasing and recall()
+if memo then
+  return memo
+end
+
 local job = { id = id, state = 'pending', attempt = '0', ticket = '0', worker = '', token = '', op = OP }
-for i = 7, #ARGV, 2 do
+for i = 8, #ARGV, 2 do
   job[ARGV[i]] = ARGV[i + 1]
 end
 
@@ -71,4 +79,6 @@ redis.call('ZADD', key.jobs_all(), job.created_at, id)
 redis.call('ZADD', key.jobs_tenant(job.tenant_tag), job.created_at, id)
 enter(job)
 event(job, 'submitted', '')
-return { 'created', id }
+local tickets = releasing and job.state == 'pending' and release(job.queue) or {}
+local created = { 'created', id, unpack(tickets) }
+return #tickets > 0 and answer(created) or created
