@@ -19,7 +19,7 @@ from callsheet.errors import CallsheetError, JobNotFound, Refused, Unreachable
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Event, Job
 from callsheet.records.states import State
-from callsheet.settings import Settings, mask_url
+from callsheet.settings import Settings, mask_url, urls
 from callsheet.store.protocol import Page
 from callsheet.tasks.face import POLL_S
 from callsheet.tasks.generate import generate_video
@@ -190,8 +190,9 @@ class Client:
             try:
                 connection.ensure_connection(max_retries=1, interval_start=0, timeout=timeout_s)
             except (OperationalError, OSError) as fault:
+                said = urls.untrusted(fault) or fault
                 raise Unreachable(
-                    f"the broker at {url} does not answer: {fault}. Start it, or correct "
+                    f"the broker at {url} does not answer: {said}. Start it, or correct "
                     "broker_url in the settings."
                 ) from fault
         return url

@@ -49,9 +49,9 @@ class Live:
     def __init__(self, folder: Path, valkey: Valkey, **settings: Any) -> None:
         self.folder, self.valkey = folder, valkey
         self.settings = Settings(
-            broker_url=valkey.url,
             data_dir=folder,
             **{
+                "broker_url": valkey.url,
                 "torch_threads": 1,
                 "tick_s": 0.2,
                 "lease_s": 2.0,
