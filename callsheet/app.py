@@ -14,6 +14,7 @@ from celery import Celery
 from celery.app.backends import by_url
 
 from callsheet import wiring
+from callsheet.guard import GuardedTask
 from callsheet.mixed import Lent, counting
 from callsheet.settings import Settings, urls
 
@@ -171,5 +172,5 @@ def _connections(settings: Settings) -> dict[str, Any]:
     }
 
 
-app = CallsheetCelery("callsheet", set_as_current=False)
+app = CallsheetCelery("callsheet", set_as_current=False, task_cls=GuardedTask)
 app.add_defaults(lambda: celery_config(wiring.settings()))

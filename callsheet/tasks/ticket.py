@@ -53,7 +53,10 @@ def attempt(self: Task, job_id: str, number: int, queue: str, format: int = 1) -
     Answers what Flower shows. A ticket without meaning (duplicate, redelivered, cancelled, re-routed) is
     rejected.
     """
-    answer = performer().perform(Ticket(job_id, number, queue, format))
+    ticket = Ticket(job_id, number, queue, format)
+    if not _sound(ticket):
+        raise Ignore("ticket refused: malformed")
+    answer = performer().perform(ticket)
     if not isinstance(answer, State):
         self.send_event("task-rejected", requeue=False)
         raise Ignore(f"ticket refused: {answer}")
@@ -61,3 +64,11 @@ def attempt(self: Task, job_id: str, number: int, queue: str, format: int = 1) -
         self.send_event("task-retried", exception="handed back", traceback="")
         raise Ignore("handed back")
     return {"job": job_id, "state": str(answer)}
+
+
+def _sound(ticket: Ticket) -> bool:
+    """Whether a ticket that came over the wire has the types of one; formats are the store's to know."""
+    texts, numbers = (ticket.job_id, ticket.queue), (ticket.number, ticket.format)
+    return all(isinstance(text, str) for text in texts) and all(
+        type(number) is int and 0 < number < 2**53 for number in numbers
+    )
