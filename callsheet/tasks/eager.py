@@ -15,7 +15,7 @@ from celery.result import EagerResult
 
 from callsheet import wiring
 from callsheet.artifacts.objects import Objects
-from callsheet.errors import CallsheetError
+from callsheet.errors import CallsheetError, JobNotFound
 from callsheet.records.jobs import Job
 from callsheet.store.memory import MemoryStore
 from callsheet.store.protocol import Store
@@ -38,22 +38,31 @@ def eager_store() -> MemoryStore:
     return _store
 
 
-def run_in_process(arguments: Mapping[str, Any], job_id: str) -> Job:
-    """Validate, record and run one job here and now. Answers the record of the ended job.
+def record_here(arguments: Mapping[str, Any], job_id: str) -> None:
+    """Validate and record one job under this id. Raises RequestError, NoGpuFits, IdempotencyConflict."""
+    submitter = Submitter(eager_store(), wiring.catalog(), wiring.settings(), publish=None)
+    submitter.submit(arguments, Extras(task_id=job_id))
 
-    Raises RequestError before anything ran.
-    """
+
+def run_here(job_id: str) -> Job:
+    """Run a recorded job here and now, unless it has ended. Answers its record at the end."""
     store = eager_store()
-    perform = import_module(PERFORMER).perform_here
-    submitter = Submitter(store, wiring.catalog(), wiring.settings(), publish=None)
     with _one_at_a_time:
-        answer = submitter.submit(arguments, Extras(task_id=job_id))
-        job = store.get(answer.job_id)
+        job = store.get(job_id)
         if not job.ended:
+            perform = import_module(PERFORMER).perform_here
             store.set_quotas({job.queue: 1}, op=uuid.uuid4().hex)
             for ticket in store.release(job.queue, op=uuid.uuid4().hex):
                 perform(ticket, store)
-    return store.get(answer.job_id)
+    return store.get(job_id)
+
+
+def is_recorded(job_id: str) -> bool:
+    """Whether a job of this process has that id."""
+    try:
+        return bool(eager_store().resolve(job_id))
+    except JobNotFound:
+        return False
 
 
 def result_or_raise(job: Job) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from callsheet import wiring
 from callsheet.app import app
 from callsheet.errors import RequestError
 from callsheet.tasks.canvas import freeze_canvas
-from callsheet.tasks.eager import EagerVideoJob, result_or_raise, run_in_process
+from callsheet.tasks.eager import EagerVideoJob, is_recorded, record_here, result_or_raise, run_here
 from callsheet.tasks.job import VideoJob
 from callsheet.tasks.options import read_options
 from callsheet.tasks.publish import publish_all
@@ -79,7 +79,10 @@ class VideoTask(Task):
     def apply(
         self, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> EagerVideoJob:
-        """Run the job in this process, without a broker."""
+        """Run the job in this process, without a broker.
+
+        Raises RequestError and the like at once; how the job ended is told by ``get()``.
+        """
         read_options(
             {k: v for k, v in options.items() if k not in ("throw", "logfile", "loglevel", "retries")},
             now=lambda: 0.0,
@@ -87,7 +90,7 @@ class VideoTask(Task):
         for later in ("countdown", "eta"):
             options.pop(later, None)
         task_id = options.pop("task_id", None) or str(uuid.uuid4())
-        bind(args or (), kwargs or {})
+        record_here(bind(args or (), kwargs or {}), task_id)
         done = super().apply(args, kwargs, task_id=task_id, **options)
         return EagerVideoJob(done.id, done._result, done._state, traceback=done._traceback, name=NAME)
 
@@ -105,8 +108,10 @@ class VideoTask(Task):
 
     def run(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """A plain call: render here and now, and return the result."""
-        job = run_in_process(bind(args, kwargs), self.request.id or str(uuid.uuid4()))
-        return result_or_raise(job)
+        job_id = self.request.id or str(uuid.uuid4())
+        if not is_recorded(job_id):
+            record_here(bind(args, kwargs), job_id)
+        return result_or_raise(run_here(job_id))
 
 
 class _InCanvas:
