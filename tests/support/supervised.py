@@ -12,8 +12,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 30.0
+
+#: Runs a test with each way in which children die with their parent on this platform.
+guards = pytest.mark.parametrize(
+    "guard", ["pdeathsig", "watchdog"] if sys.platform.startswith("linux") else ["watchdog"]
+)
+
+#: A process that tells its pid and waits; SIGTERM ends it.
+SLEEPER = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(300)"
 
 #: Runs the children that the test's code leaves in ``children``; the guard comes on the command line.
 _FRAME = """
