@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.figures import document, exit_code, missed
-from benchmarks.machine import machine
+from benchmarks.machine import load_average, machine
 
 NAMES = ("submit", "encode", "dispatch", "idle")
 NEED_WORKERS = frozenset({"dispatch", "idle"})
@@ -43,6 +43,7 @@ def main(args: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="callsheet-bench-") as folder:
         figures = dict(_measure(names, QUICK if options.quick else Plan(), Path(folder)))
     took_s = round(time.monotonic() - began, 1)
+    where["load_average_1m_after"] = load_average()
     made = document(figures, machine=where, quick=options.quick, took_s=took_s)
     print(json.dumps(made, indent=2))
     for name in missed(made):

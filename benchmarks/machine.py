@@ -20,8 +20,13 @@ def machine() -> dict[str, Any]:
         "system": sys.platform,
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
-        "load_average_1m": os.getloadavg()[0],
+        "load_average_1m": load_average(),
     }
+
+
+def load_average() -> float:
+    """Processes that ran or wanted to, on average over the last minute."""
+    return round(os.getloadavg()[0], 2)
 
 
 def _version(package: str) -> str:
