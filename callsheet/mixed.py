@@ -39,6 +39,11 @@ def counted_by_us(chord: Mapping[str, Any]) -> bool:
     return chord.get(MARK) == OURS
 
 
+def unmarked(chord: Mapping[str, Any]) -> dict[str, Any]:
+    """The body to be fired: Celery takes a key that it does not know for an option."""
+    return {key: value for key, value in chord.items() if key != MARK}
+
+
 def counting_host(group_id: str | None) -> Celery | None:
     """The host whose backend counts a group that our task leads; None when ours does."""
     return _elsewhere.get(group_id or "")
@@ -75,11 +80,14 @@ def counting(kind: type) -> type:
 
 
 def foreign_app(results: Iterable[ResultBase], ours: Celery) -> Celery | None:
-    """The app of the first member that is not ours."""
+    """The app of the first task that is not ours, at the end of a member or on the way to it."""
     for result in results:
-        app = foreign_app(result.results, ours) if isinstance(result, ResultSet) else result.app
-        if app is not None and app is not ours:
-            return app
+        node = result
+        while node is not None:
+            app = foreign_app(node.results, ours) if isinstance(node, ResultSet) else node.app
+            if app is not None and app is not ours:
+                return app
+            node = node.parent
     return None
 
 

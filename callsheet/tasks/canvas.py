@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from celery import Celery
 from celery.canvas import Signature, maybe_signature
@@ -20,13 +20,29 @@ from kombu.utils.json import dumps, loads
 from callsheet.app import app
 from callsheet.errors import RequestError
 from callsheet.mixed import counted_by_us, counting_host
-from callsheet.tasks.hosts import StandIn, current_host, host_of_producer, record_of, stand_in
+from callsheet.tasks.hosts import (
+    StandIn,
+    current_host,
+    host_of_producer,
+    is_lent_by_host,
+    record_of,
+    stand_in,
+)
 
 LISTS = ("link", "link_error", "chain")
 PARTS = ("tasks", "header", "body")  # where groups, chains and chords keep their signatures
 
-#: The app for which a follower is being published by ``deliver``; None outside of it.
-_acting_for: ContextVar[Celery | None] = ContextVar("callsheet_acting_for", default=None)
+
+class Acting(NamedTuple):
+    """In whose name ``deliver`` publishes what follows a job."""
+
+    home: Celery  # whose tasks may follow
+    leader: Celery  # publishes groups and counts their chords
+    counter: Celery  # counts the chord in which the job's chain ends
+
+
+#: None outside of a delivery.
+_acting: ContextVar[Acting | None] = ContextVar("callsheet_acting", default=None)
 
 
 def freeze_canvas(
@@ -69,21 +85,23 @@ def counting_app(canvas: Mapping[str, Any]) -> Celery:
 
 
 @contextmanager
-def acting_for(home: Celery) -> Iterator[None]:
-    """What is submitted here belongs to a canvas of this app."""
-    token = _acting_for.set(home)
+def acting_for(canvas: Mapping[str, Any], *, firing: bool = False) -> Iterator[None]:
+    """What is submitted here belongs to this canvas; ``firing``: it is the body of its chord."""
+    home, counter = follower_app(canvas), counting_app(canvas)
+    token = _acting.set(Acting(home, counter if firing else home, counter))
     try:
         yield
     finally:
-        _acting_for.reset(token)
+        _acting.reset(token)
 
 
-def _here() -> Celery | None:
+def _here(role: str) -> Celery | None:
     """The host for which this process acts now, if any."""
-    acting = _acting_for.get()
+    acting = _acting.get()
     if acting is None:
         return current_host()
-    return acting if isinstance(acting, StandIn) else None
+    app_in_role = getattr(acting, role)
+    return app_in_role if isinstance(app_in_role, StandIn) else None
 
 
 def _host_of(canvas: Mapping[str, Any]) -> Celery | None:
@@ -96,7 +114,7 @@ def _host_of(canvas: Mapping[str, Any]) -> Celery | None:
             "what follows this job belongs to two Celery apps with different brokers; nothing was submitted. "
             "Let one of the apps' tasks start the other's."
         )
-    return next(iter(apps.values()), _here() if foreign else None)
+    return next(iter(apps.values()), _here("home") if foreign else None)
 
 
 def _is_ours(name: str) -> bool:
@@ -108,17 +126,19 @@ def _own_app(leaf: Mapping[str, Any]) -> Celery | None:
     own: Any = getattr(leaf, "_app", None)
     if hasattr(own, "_get_current_object"):  # of a shared_task
         own = own._get_current_object()
-    return None if own is app else own
+    return None if own is app or isinstance(own, StandIn) else own
 
 
 def _counter_of(canvas: Mapping[str, Any], producer: Any) -> Celery | None:
     """The foreign app that leads the group or counts the chord of this job or of its chain's end."""
-    steps = [step.get("options") or {} for step in canvas.get("chain") or ()]
-    chords = [place.get("chord") for place in (canvas, *steps)]
-    if any(chord is not None and counted_by_us(chord) for chord in chords):
+    places = [canvas, *(step.get("options") or {} for step in canvas.get("chain") or ())]
+    chords = [place["chord"] for place in places if place.get("chord")]
+    if any(counted_by_us(chord) for chord in chords):
         return None
-    leader = host_of_producer(producer) or counting_host(canvas.get("group_id"))
-    return leader or (_here() if any(chord is not None for chord in chords) else None)
+    if is_lent_by_host(producer):
+        return _here("leader") if _acting.get() else host_of_producer(producer)
+    known = (counting_host(place.get("group_id")) for place in places)
+    return next(filter(None, known), _here("counter") if chords else None)
 
 
 def _plain(canvas: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from redis.exceptions import RedisError
 
 from callsheet.app import app
 from callsheet.errors import CallsheetError, Unreachable
+from callsheet.mixed import unmarked
 from callsheet.records.jobs import Job
 from callsheet.records.states import CELERY, State
 from callsheet.store.protocol import Store
@@ -76,7 +77,7 @@ def _deliver_name(store: Store, job: Job, name: str, canvas: Mapping[str, Any]) 
     due = [part for part in parts if f"{name}:{part}" not in finished]
     if not due:
         return []
-    with acting_for(follower_app(canvas)):
+    with acting_for(canvas):
         return [part for part in due if not _do_part(store, job, f"{name}:{part}", parts[part])]
 
 
@@ -107,7 +108,8 @@ def _count_in_chord(job: Job, name: str, canvas: Mapping[str, Any]) -> None:
     if not body:
         return
     counter, home = counting_app(canvas).backend, follower_app(canvas).backend
-    counter.on_chord_part_return(_context(name, canvas), CELERY[job.state], value_of(job))
+    with acting_for(canvas, firing=True):
+        counter.on_chord_part_return(_context(name, canvas), CELERY[job.state], value_of(job))
     body_id = body["options"].get("task_id")
     if canvas.get("host") and not canvas.get("counter") and body_id:
         meta = counter.get_task_meta(body_id)
@@ -159,7 +161,7 @@ def _fail(fault: Exception, state: str, context: Context, canvas: Mapping[str, A
     for one in _once(app, home, counter):
         told = Context(vars(context))
         told.update(
-            chain=context.chain if one is counter else [_without_chord(step) for step in context.chain or ()],
+            chain=[_with_chord(step, one is counter) for step in context.chain or ()],
             chord=context.chord if one is counter else None,
             errbacks=context.errbacks if one is home else None,
         )
@@ -171,8 +173,12 @@ def _once(*apps: Celery) -> Iterator[Celery]:
     return iter({id(one): one for one in apps}.values())
 
 
-def _without_chord(step: Mapping[str, Any]) -> dict[str, Any]:
-    return {**step, "options": {k: v for k, v in step["options"].items() if k != "chord"}}
+def _with_chord(step: Mapping[str, Any], counted: bool) -> dict[str, Any]:
+    """A step of a chain, with its chord where that is counted."""
+    options = {k: v for k, v in step["options"].items() if k != "chord"}
+    if counted and step["options"].get("chord"):
+        options["chord"] = unmarked(step["options"]["chord"])
+    return {**step, "options": options}
 
 
 def _context(name: str, canvas: Mapping[str, Any]) -> Context:
@@ -182,7 +188,7 @@ def _context(name: str, canvas: Mapping[str, Any]) -> Context:
         task="callsheet.generate_video",
         group=canvas.get("group_id"),
         group_index=canvas.get("group_index"),
-        chord=canvas.get("chord"),
+        chord=unmarked(canvas["chord"]) if canvas.get("chord") else None,
         chain=canvas.get("chain"),
         callbacks=canvas.get("link"),
         errbacks=canvas.get("link_error"),

@@ -106,18 +106,21 @@ def current_host() -> Celery | None:
     return current if current is not None and is_foreign(current) else None
 
 
+def is_lent_by_host(producer: Any) -> bool:
+    """Whether a group that is not ours lends its producer to a member."""
+    return producer is not None and not isinstance(producer, Lent)
+
+
 def host_of_producer(producer: Any) -> Celery | None:
     """The host that leads a group, told by the producer that it lends to the members."""
-    if producer is None or isinstance(producer, Lent):
-        return None
     place = _place(producer.connection)
     return next((host for host in _hosts() if _place(host.connection_for_write()) == place), None)
 
 
 def _hosts() -> Iterable[Celery]:
     current = current_host()
-    others = [app for app in _state._get_active_apps() if is_foreign(app) and app is not current]
-    return [current, *others] if current is not None else others
+    alive = [app for app in _state._get_active_apps() if is_foreign(app) and not isinstance(app, StandIn)]
+    return sorted(alive, key=lambda app: app is not current)
 
 
 def _place(connection: Any) -> str:

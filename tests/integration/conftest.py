@@ -12,6 +12,7 @@ from callsheet.app import app
 from callsheet.client import Client
 from tests.support.hosting import current, hosted
 from tests.support.live import Live
+from tests.support.quick_worker import serve, start_quick
 from tests.support.valkey import Valkey
 
 
@@ -46,21 +47,34 @@ def client(live: Live) -> Client:
 
 
 @pytest.fixture(scope="session")
-def running_host(live: Live) -> Iterator[Celery]:
-    """A host application's app, with its own Valkey and its own worker."""
-    with hosted(live) as host:
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A deployment whose two workers render nothing: for tests of what lies around a film."""
+    with Valkey() as valkey, Live(tmp_path_factory.mktemp("quick"), valkey) as live:
+        live.controller()
+        for name in ("quick-0", "quick-1"):
+            start_quick(live, name)
+        serve(live.store, ttl_s=3600)
+        yield live
+
+
+@pytest.fixture(scope="session")
+def running_host(quick: Live) -> Iterator[Celery]:
+    """A host application's app, with its own Valkey and its own worker, which submits to ``quick``."""
+    with hosted(quick) as host:
         yield host
 
 
 @pytest.fixture
-def host(running_host: Celery, client: Client) -> Iterator[Celery]:
-    """This process as the host's, and as a client of the live deployment."""
+def host(running_host: Celery, quick: Live) -> Iterator[Celery]:
+    """This process as the host's, and as a client of ``quick``."""
+    app.use(quick.settings)
     with current(running_host):
         yield running_host
 
 
 @pytest.fixture
-def plain_host(running_host: Celery, client: Client) -> Iterator[Celery]:
+def plain_host(running_host: Celery, quick: Live) -> Iterator[Celery]:
     """The same, whose environment does not name its broker: other hosts can live beside it."""
+    app.use(quick.settings)
     with current(running_host, with_variables=False):
         yield running_host

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import types
+import uuid
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from celery import Celery, chain, chord, group
 from celery.exceptions import ChordError
 from celery.result import AsyncResult
 
-from callsheet import VideoJob, generate_video
+from callsheet import VideoJob, generate_video, wiring
 from callsheet.app import app
 from callsheet.cli.job_view import job_document
 from callsheet.client import Client
@@ -23,11 +24,15 @@ from tests.support.hosting import PASSWORD, host_env
 from tests.support.live import Live, until
 from tests.support.processes import run_python
 
-pytestmark = pytest.mark.torch
-
 WAIT_S = 60.0
 CAT = {"prompt": "a cat", "model": "tiny-wan", "steps": 2, "seed": 7}
 SHOUTED = "tiny-wan 7!"
+
+
+@pytest.fixture
+def client(quick: Live) -> Client:
+    """Of the deployment that renders nothing."""
+    return Client()
 
 
 def film(**changes: Any) -> Any:
@@ -169,6 +174,30 @@ def test_a_group_of_videos_between_a_video_and_the_hosts_task(host: Celery) -> N
     assert result.get(timeout=WAIT_S) == [1, 2]
 
 
+def test_chords_counted_by_either_side_in_one_worker(host: Celery) -> None:
+    for _ in range(3):
+        assert chord(films(1, 2))(task(host, "collect")).get(timeout=WAIT_S) == [1, 2]  # by ours
+        middle = group(generate_video.si(**{**CAT, "seed": seed}) for seed in (3, 4))
+        assert chain(film(), middle, task(host, "collect"))().get(timeout=WAIT_S) == [3, 4]  # by the host's
+
+
+def test_a_body_of_several_steps(host: Celery) -> None:
+    steps = chain(generate_video.si(**CAT), task(host, "shout"))
+    assert chord(films(1, 2))(steps).get(timeout=WAIT_S) == SHOUTED
+    both = group(generate_video.si(**CAT), generate_video.si(**{**CAT, "seed": 8}))
+    assert chord(films(1, 2))(chain(both, task(host, "collect"))).get(timeout=WAIT_S) == [7, 8]
+
+
+def test_a_body_whose_first_step_is_cancelled_fails_its_last(host: Celery, client: Client) -> None:
+    first_step = held(seed=9).set(task_id=f"step-{uuid.uuid4()}", immutable=True)
+    result = chord(films(1, 2))(chain(first_step, task(host, "shout")))
+    job_id = first_step.options["task_id"]
+    until(lambda: wiring.store().get_many([job_id])[0], within_s=WAIT_S, what="the body's first step")
+    client.cancel(job_id)
+    with pytest.raises(JobCancelled):
+        AsyncResult(result.id, app=host).get(timeout=WAIT_S)
+
+
 def test_a_chord_of_videos_alone_touches_no_key_of_the_host(host: Celery) -> None:
     before = set(host.backend.client.keys("celery-task*"))
     result = chord(films(1, 2))(generate_video.si(**CAT))
@@ -221,6 +250,14 @@ def test_a_task_of_the_host_that_fails_fails_the_video_after_it(host: Celery) ->
     job = chain(task(host, "broken"), generate_video.si(**CAT))()
     with pytest.raises(ValueError, match="the host is broken"):
         job.get(timeout=WAIT_S)
+
+
+@pytest.mark.parametrize("led_by", ["ours", "host"])
+def test_a_task_of_the_host_that_fails_inside_a_header_fails_the_chord(host: Celery, led_by: str) -> None:
+    other = film() if led_by == "ours" else task(host, "number", 1)
+    result = chord([other, chain(task(host, "broken"), generate_video.si(**CAT))])(task(host, "collect"))
+    with pytest.raises(ChordError, match="the host is broken"):
+        AsyncResult(result.id, app=host).get(timeout=WAIT_S)
 
 
 def test_a_video_that_is_refused_fails_the_chains_end(host: Celery) -> None:
@@ -303,7 +340,7 @@ def test_a_host_that_is_eager_does_not_make_us_so(plain_host: Celery, client: Cl
 # -- secrets -------------------------------------------------------------------------------------------------
 
 
-def test_the_hosts_password_is_nowhere_to_be_read(host: Celery, client: Client, live: Live) -> None:
+def test_the_hosts_password_is_nowhere_to_be_read(host: Celery, client: Client, quick: Live) -> None:
     result = chord([*films(1), held()])(task(host, "collect"))
     result.parent.results[1].cancel()
     job = generate_video.apply_async(kwargs=CAT, link=task(host, "note", about="secret"))
@@ -320,7 +357,7 @@ def test_the_hosts_password_is_nowhere_to_be_read(host: Celery, client: Client, 
         repr(caught.value),
     ]
     shown += [repr(client.events(job.id)), repr(app), repr(host)]
-    shown += [live.log(name).read_text(errors="replace") for name in live.processes]
+    shown += [quick.log(name).read_text(errors="replace") for name in quick.processes]
     shown += [value.decode() for value in _values(app, b"celery-task-meta-*")]
     shown += [value.decode() for value in _values(host, b"celery-task-meta-*")]
     assert not [text for text in shown if PASSWORD in text]

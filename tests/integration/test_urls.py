@@ -19,7 +19,7 @@ from callsheet.settings import Settings
 from callsheet.store import open_store
 from tests.support.cli import Cli
 from tests.support.live import Live, until
-from tests.support.quick_worker import QUEUE, serve
+from tests.support.quick_worker import serve, start_quick
 from tests.support.tls import TlsProxy
 from tests.support.valkey import Valkey
 
@@ -99,13 +99,7 @@ def deployments(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Itera
             folder = tmp_path_factory.mktemp("urls")
             urls = {name: place.url(form) for name, form in forms.items()}
             live = lives[kind] = stack.enter_context(Live(folder, place.first, **urls))
-            live.start(
-                "quick",
-                *("worker", "--pool", "solo", "--queues", QUEUE, "--hostname", "quick@test"),
-                *("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"),
-                module="tests.support.quick_worker",
-                env={"CELERY_BROKER_URL": nowhere, "CELERY_RESULT_BACKEND": nowhere},
-            )
+            start_quick(live, CELERY_BROKER_URL=nowhere, CELERY_RESULT_BACKEND=nowhere)
         yield lives
 
 

@@ -15,8 +15,9 @@ from callsheet.records.states import State
 from callsheet.store.protocol import ClaimRefused, Store
 from callsheet.tasks.deliver import deliver
 from callsheet.tasks.ticket import set_performer
+from tests.support.live import Live
 
-__all__ = ["QUEUE", "app", "serve"]
+__all__ = ["QUEUE", "app", "serve", "start_quick"]
 
 QUEUE = "free.a100"
 
@@ -40,6 +41,17 @@ def serve(store: Store, *, ttl_s: float = 600.0) -> None:
     """Register the GPU that the quick worker stands for, so that its queue gets tickets."""
     store.beat_gpu(Gpu("quick@test", "a100", 80, "quick", "test", 0, queues=(QUEUE,)), ttl_s=ttl_s)
     store.set_quotas({QUEUE: 10}, op=uuid.uuid4().hex)
+
+
+def start_quick(live: Live, name: str = "quick", **env: str) -> None:
+    """Start such a worker in a deployment."""
+    live.start(
+        name,
+        *("worker", "--pool", "solo", "--queues", QUEUE, "--hostname", f"{name}@test"),
+        *("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"),
+        module="tests.support.quick_worker",
+        env=env,
+    )
 
 
 set_performer(Quick)
