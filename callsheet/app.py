@@ -60,6 +60,8 @@ class FixedCelery(Celery):
 class CallsheetCelery(FixedCelery):
     """Our app: takes broker and backend from callsheet's settings only."""
 
+    amqp_cls = "callsheet.broker:BrokerAMQP"
+
     def broker(self) -> str:
         """URL of our broker."""
         return urls.for_broker(wiring.settings().broker_url)
