@@ -218,6 +218,7 @@ class Performer:
 def perform_here(ticket: Ticket, store: Store) -> State | str:
     """Run one attempt in the calling process, on the process's own settings."""
     settings = wiring.settings()
+    set_threads(settings)
     performer = Performer(
         store=store,
         objects=wiring.objects,
