@@ -139,6 +139,7 @@ def test_two_servers_hold_each_their_part(deployments: dict[str, Live], place: P
     app.use(deployments["two servers"].settings)
     serve(deployments["two servers"].store)
     generate_video.delay(**CAT).get(timeout=WAIT_S)
+    assert app.control.ping(timeout=5, limit=1)  # remote control, over a connection that publishes
     broker = {key.partition(":")[0] for key in _keys(place.first, 7)}
     store = {key.partition(":")[0] for key in _keys(place.second, 8)}
     assert "callsheet" not in broker

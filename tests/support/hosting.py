@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from celery import Celery, _state
 
+from callsheet import generate_video
 from tests.support.host_app import OWN, QUEUE, SIDE, make_host
 from tests.support.live import Live, until
 from tests.support.valkey import Valkey
@@ -60,3 +62,27 @@ def current(host: Celery, *, with_variables: bool = True) -> Iterator[None]:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
+
+
+CAT = {"prompt": "a cat", "model": "tiny-wan", "steps": 2, "seed": 7}
+SHOUTED = "tiny-wan 7!"  # what the host's task makes of it
+
+
+def film(**changes: Any) -> Any:
+    """A signature of one small film."""
+    return generate_video.s(**{**CAT, **changes})
+
+
+def films(*seeds: int) -> list[Any]:
+    """One film for each seed."""
+    return [film(seed=seed) for seed in seeds]
+
+
+def held(**changes: Any) -> Any:
+    """A film that does not start while it is cancelled."""
+    return film(**changes).set(countdown=60)
+
+
+def task(host: Celery, name: str, *args: Any, **kwargs: Any) -> Any:
+    """A signature of one of the host's tasks."""
+    return host.tasks[f"host.{name}"].s(*args, **kwargs)
