@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from callsheet import _joining
 from callsheet._version import __version__
 
 if TYPE_CHECKING:
@@ -43,6 +42,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-_joining.watch()

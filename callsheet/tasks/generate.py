@@ -8,7 +8,9 @@ from typing import Any
 
 from celery import Celery, Task
 from celery._state import _get_active_apps, connect_on_app_finalize
+from celery.app.task import Context
 from celery.canvas import Signature
+from celery.exceptions import Ignore
 
 from callsheet import wiring
 from callsheet.app import app
@@ -107,11 +109,35 @@ class VideoTask(Task):
         return VideoJob(task_id, backend=self.backend, task_name=self.name, app=app, **kwargs)
 
     def run(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """A plain call: render here and now, and return the result."""
+        """A plain call: render here and now, and return the result.
+
+        As a message, from an application that sends tasks by name and has no callsheet: submit it under the
+        message's id, where its outcome is delivered.
+        """
+        if not self.request.called_directly and not self.request.is_eager:
+            self.apply_async(args, kwargs, **_message_options(self.request))
+            raise Ignore("submitted")
         job_id = self.request.id or str(uuid.uuid4())
         if not is_recorded(job_id):
             record_here(bind(args, kwargs), job_id)
         return result_or_raise(run_here(job_id))
+
+
+def _message_options(request: Context) -> dict[str, Any]:
+    """What a task message says of its id and canvas, as options of ``apply_async``."""
+    return {
+        "task_id": request.id,
+        "link": request.callbacks,
+        "link_error": request.errbacks,
+        "chain": request.chain,
+        "chord": request.chord,
+        "group_id": request.group,
+        "group_index": request.group_index,
+        "root_id": request.root_id,
+        "parent_id": request.parent_id,
+        "expires": request.expires,
+        "ignore_result": request.ignore_result,
+    }
 
 
 class _InCanvas:

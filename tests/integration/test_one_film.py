@@ -9,7 +9,7 @@ from typing import Any
 
 import av
 import pytest
-from celery import chain, chord, group
+from celery import Celery, chain, chord, group
 from celery.result import AsyncResult
 
 from callsheet import VideoJob, generate_video
@@ -209,6 +209,18 @@ def test_a_task_id_is_the_job_id(client: Client) -> None:
     assert generate_video.apply_async(kwargs=CAT, task_id=name).id == name  # the same again: the same job
     with pytest.raises(IdempotencyConflict):
         generate_video.apply_async(kwargs={**CAT, "seed": 8}, task_id=name)
+
+
+def test_an_application_without_callsheet_sends_it_by_name(client: Client, live: Live) -> None:
+    other = Celery(
+        "other", broker=live.settings.broker_url, backend=live.settings.store_url, set_as_current=False
+    )
+    sent = other.send_task("callsheet.generate_video", kwargs=CAT, queue="callsheet.control")
+    assert sent.get(timeout=WAIT_S)["job_id"] == sent.id
+    assert client.get(sent.id).attempt == 1
+    wrong = other.send_task("callsheet.generate_video", kwargs={**CAT, "steps": 0}, queue="callsheet.control")
+    with pytest.raises(RequestError, match="steps"):
+        wrong.get(timeout=WAIT_S)
 
 
 def test_a_countdown_holds_it_back(client: Client) -> None:

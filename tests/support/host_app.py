@@ -1,7 +1,7 @@
 """A host application: its own Celery app, broker, backend, queue and tasks, which knows nothing of ours.
 
-As ``celery -A tests.support.host_app`` it is the host's worker: ``import callsheet`` is all that it does to
-have videos in its chains.
+As ``celery -A tests.support.host_app`` it is the host's worker: importing ``generate_video`` is all that
+it does to have videos in its chains.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from celery import Celery, Task
 
-import callsheet  # noqa: F401  what a host's module does
+from callsheet import generate_video  # noqa: F401  what a host's module does
 
 QUEUE = "host-work"
 SIDE, OWN = "host-side", "host-own"  # by the host's routes, and by a task's own attribute
