@@ -25,14 +25,14 @@ NEED_WORKERS = frozenset({"dispatch", "idle"})
 class Plan:
     """How much is measured."""
 
-    jobs_submitted: int = 300  # per round
+    jobs_submitted: int = 150  # per round
     encodings: int = 5
     jobs_run: int = 60
     idle_s: float = 60.0
     settle_s: float = 5.0
 
 
-QUICK = Plan(jobs_submitted=100, encodings=1, jobs_run=10, idle_s=10.0, settle_s=2.0)
+QUICK = Plan(jobs_submitted=40, encodings=1, jobs_run=10, idle_s=10.0, settle_s=2.0)
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -18,12 +18,12 @@ from tests.support.valkey import Valkey
 GPU_CLASS = "a100"
 QUEUE = f"free.{GPU_CLASS}"
 TTL_S = 600.0  # of the heartbeat of the GPU that is not there
-ROUNDS = 7  # ours and plain Celery in turn, so that a busy moment meets both
+ROUNDS = 15  # ours and plain Celery in turn, so that a busy moment meets both
 WARM_UP = 50
 
 
 def measure(folder: Path, *, jobs: int) -> dict[str, float]:
-    """Median rate of rounds of ``jobs`` submissions each. Raises RuntimeError when a ticket is missing."""
+    """Median and best rate of rounds of ``jobs`` submissions. Raises RuntimeError when a ticket is lost."""
     with Valkey() as valkey:
         app.use(Settings(broker_url=valkey.url, data_dir=folder))
         plain.use(_other_database(valkey.url))
@@ -32,8 +32,13 @@ def measure(folder: Path, *, jobs: int) -> dict[str, float]:
             per_s(one, WARM_UP)
         rates = [(per_s(_submit, jobs), per_s(_add, jobs)) for _ in range(ROUNDS)]
         _check_published(valkey, WARM_UP + ROUNDS * jobs)
-    ours, theirs = (median(side) for side in zip(*rates, strict=True))
-    return {"submit_per_s": ours, "celery_submit_per_s": theirs, "submit_vs_celery": ratio(ours, theirs)}
+    ours, theirs = zip(*rates, strict=True)
+    return {
+        "submit_per_s": median(ours),
+        "submit_per_s_best": max(ours),
+        "celery_submit_per_s": median(theirs),
+        "submit_vs_celery": ratio(median(ours), median(theirs)),
+    }
 
 
 def per_s(one: Callable[[int], object], times: int) -> float:
