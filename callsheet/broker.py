@@ -11,6 +11,7 @@ from typing import Any
 
 from celery.app.amqp import AMQP
 from kombu import Connection
+from kombu.connection import ConnectionPool, PooledConnection
 
 
 class OneClient:
@@ -31,15 +32,35 @@ class OneClient:
         return client
 
 
-class BrokerConnection(Connection):
-    """A kombu connection whose Redis channels keep their client."""
+class KeepsClients:
+    """Mixed into kombu's connections: their Redis channels keep their client."""
 
     def channel(self) -> Any:
         """A new channel; on any other transport as kombu makes it."""
-        channel = super().channel()
+        channel = super().channel()  # type: ignore[misc]
         if hasattr(channel, "Client"):
             channel.Client = OneClient(channel.Client)
         return channel
+
+
+class BrokerConnection(KeepsClients, Connection):
+    """A connection of ours, with pools of such."""
+
+    def Pool(self, limit: int | None = None, **kwargs: Any) -> ConnectionPool:  # noqa: N802  kombu's own hook
+        """The pool that producers take their connections from."""
+        return BrokerPool(self, limit, **kwargs)
+
+
+class PooledBrokerConnection(KeepsClients, PooledConnection):
+    """A connection out of a pool; kombu has a class of its own for these."""
+
+
+class BrokerPool(ConnectionPool):
+    """A pool of them."""
+
+    def new(self) -> PooledConnection:
+        """One more."""
+        return PooledBrokerConnection(self, **dict(self.connection._info(resolve=False)))
 
 
 class BrokerAMQP(AMQP):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from kombu.transport.redis import Channel
 
 from callsheet.app import app
 from callsheet.broker import BrokerConnection, OneClient
+from callsheet.settings import Settings
 from tests.support.valkey import Valkey
 
 
@@ -30,10 +32,20 @@ def test_a_client_is_made_once_per_pool() -> None:
 
 def test_our_app_s_connections_keep_their_client() -> None:
     with Valkey() as valkey, app.amqp.Connection(valkey.url) as connection:
-        channel = connection.default_channel
         assert isinstance(connection, BrokerConnection)
-        assert isinstance(channel, Channel)
-        assert channel._create_client() is channel._create_client()
+        assert_keeps_client(connection.default_channel)
+
+
+def test_what_publishes_tickets_keeps_its_client(tmp_path: Path) -> None:
+    with Valkey() as valkey:
+        app.use(Settings(broker_url=valkey.url, data_dir=tmp_path))
+        with app.producer_or_acquire() as producer:
+            assert_keeps_client(producer.channel)
+
+
+def assert_keeps_client(channel: Any) -> None:
+    assert isinstance(channel, Channel)
+    assert channel._create_client() is channel._create_client()
 
 
 def test_a_clone_keeps_it_too_and_other_transports_are_left_alone() -> None:
