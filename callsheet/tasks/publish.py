@@ -24,6 +24,7 @@ def publish(ticket: Ticket) -> bool:
             task_id=ticket.id,
             queue=ticket.queue,
             routing_key=ticket.queue,
+            declare=[],  # the worker that consumes it does; Redis needs none to publish
             ignore_result=True,
             retry=False,
             add_to_parent=False,
