@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from callsheet.beat.patience import Patience
 from callsheet.errors import Unreachable
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Job
@@ -36,6 +37,7 @@ class Hands:
     depth: Depth
     release: Callable[[Store, str], int]  # publishes what one queue's quota allows
     deliver: Callable[[Store, str], bool]
+    patience: Patience = field(default_factory=Patience)
 
 
 def wake(hands: Hands) -> int:
@@ -58,11 +60,13 @@ def heal(hands: Hands) -> int:
 
 
 def reroute(hands: Hands) -> int:
-    """Waiting jobs whose queue no live worker serves move to one that is served and that they fit."""
+    """Jobs whose queue went unserved for too long move to one that is served and that they fit."""
     gpus = hands.store.gpus()
+    served = {queue for gpu in gpus for queue in gpu.queues}
+    unserved = stranded(hands.store.backlog(), gpus)
     waiting = [
         job_id
-        for queue in stranded(hands.store.backlog(), gpus)
+        for queue in hands.patience.exhausted(unserved, served, hands.store.now())
         for job_id in hands.store.backlog_jobs(queue, limit=STRANDED)
     ]
     jobs = (job for job in hands.store.get_many(waiting) if job is not None)

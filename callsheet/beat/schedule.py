@@ -29,8 +29,8 @@ def depth(queue: str) -> int:
 
 
 def hands() -> Hands:
-    """What this process's controllers act through."""
-    return Hands(wiring.store(), wiring.settings(), depth, release, deliver)
+    """What this process's controllers act through; the same from tick to tick, since they remember."""
+    return wiring.once("hands", lambda: Hands(wiring.store(), wiring.settings(), depth, release, deliver))
 
 
 @app.task(name="callsheet.tick", ignore_result=True, acks_late=False)

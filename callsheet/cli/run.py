@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -45,11 +46,20 @@ def _output(args: Sequence[str]) -> str:
     return found
 
 
+def _open_closed_streams() -> None:
+    """A caller may have closed our streams (``>&-``): Python has None for them."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w")  # type: ignore[unreachable]
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # type: ignore[unreachable]
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run one call and answer its exit code (see ``failures``). Never ends in a bare traceback."""
     given = list(sys.argv[1:] if args is None else args)
     if COMPLETE in os.environ:
         root.main(given, prog_name=PROGRAM)  # the shell asks for completions; ends the process
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         _never_fail_on_letters(stream)
     asked = Asked.read(given, os.environ)

@@ -63,6 +63,11 @@ def needs_server(settings: Settings) -> bool:
             "broker_url = memory:// lives in one process and cannot carry a stack; nothing was started. "
             "Leave it out for the embedded server, or name a Redis"
         )
+    if settings.storage_url.startswith("memory:"):
+        raise SettingsError(
+            "storage_url = memory:// would keep every film in the worker that made it; nothing was started. "
+            "Leave it out for a folder, or name a bucket: s3://bucket/prefix"
+        )
     return settings.origins["broker_url"].startswith("default")
 
 

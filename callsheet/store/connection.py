@@ -16,6 +16,7 @@ from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
     ConnectionError,
+    InvalidResponse,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -54,6 +55,8 @@ class Connection:
                 raise errors.Refused(self._full_text()) from error
             except _DENIED as error:
                 raise errors.Unreachable(self._denied_text(error)) from error
+            except InvalidResponse as error:
+                raise errors.Unreachable(self._outage_text(error)) from error
             except _OUTAGE as error:
                 if urls.untrusted(error) or time.monotonic() + _PAUSE_S >= last_try:
                     raise errors.Unreachable(self._outage_text(error)) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Never
 
 from celery import Celery, Task
 from celery._state import _get_active_apps, connect_on_app_finalize
@@ -14,7 +14,7 @@ from celery.exceptions import Ignore
 
 from callsheet import wiring
 from callsheet.app import app
-from callsheet.errors import RequestError
+from callsheet.errors import RequestError, UnsupportedOption
 from callsheet.tasks.canvas import freeze_canvas
 from callsheet.tasks.eager import EagerVideoJob, is_recorded, record_here, result_or_raise, run_here
 from callsheet.tasks.job import VideoJob
@@ -104,6 +104,18 @@ class VideoTask(Task):
 
     subtask = signature
 
+    def map(self, *_: Any, **__: Any) -> Never:
+        """Refused: see :func:`_no_batches`."""
+        _no_batches("map")
+
+    def starmap(self, *_: Any, **__: Any) -> Never:
+        """Refused: see :func:`_no_batches`."""
+        _no_batches("starmap")
+
+    def chunks(self, *_: Any, **__: Any) -> Never:
+        """Refused: see :func:`_no_batches`."""
+        _no_batches("chunks")
+
     def AsyncResult(self, task_id: str, **kwargs: Any) -> VideoJob:  # noqa: N802  Celery's own hook
         """The VideoJob of an id, as signatures, groups and chords ask for it."""
         return VideoJob(task_id, backend=self.backend, task_name=self.name, app=app, **kwargs)
@@ -121,6 +133,17 @@ class VideoTask(Task):
         if not is_recorded(job_id):
             record_here(bind(args, kwargs), job_id)
         return result_or_raise(run_here(job_id))
+
+
+def _no_batches(name: str) -> Never:
+    """Celery would call the task many times in one message.
+
+    No job, no GPU, no record. Raises UnsupportedOption.
+    """
+    raise UnsupportedOption(
+        f"generate_video.{name}() would run films outside of any queue; nothing was submitted. "
+        "Use group(generate_video.s(...) for ...) instead: a job for each film."
+    )
 
 
 def _message_options(request: Context) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from callsheet.beat import controllers
 from callsheet.beat.controllers import Hands
+from callsheet.beat.patience import GATHER_S, RETURN_S
 from callsheet.beat.tick import tick
 from callsheet.errors import Unreachable
 from callsheet.records.jobs import Ticket
@@ -107,6 +108,8 @@ def test_reap_brings_back_what_died_with_its_worker(office: Office) -> None:
 def test_reroute_moves_what_nobody_serves_to_the_class_that_came(office: Office) -> None:
     stranded = submitted(office.store, queue="pro.t4")
     office.join("a100", queues=("pro.a100", "free.a100"))
+    assert controllers.reroute(office.hands) == 0  # its own class may be about to come
+    office.clock.advance(GATHER_S)
     assert controllers.reroute(office.hands) == 1
     assert office.store.get(stranded).queue == "pro.a100"
     assert controllers.reroute(office.hands) == 0
@@ -119,8 +122,33 @@ def test_reroute_leaves_a_job_that_no_live_gpu_holds(office: Office) -> None:
     before = office.store.get(job.id).queue
     big = office.store.get(job.id).need_gib
     assert big > 0
-    controllers.reroute(office.hands)
+    for _ in range(3):
+        office.clock.advance(GATHER_S)
+        office.join("a100", vram_gib=1, queues=("free.a100-40g",))
+        controllers.reroute(office.hands)
     assert office.store.get(job.id).queue in (before, "free.a100-40g")
+
+
+def test_a_worker_that_comes_back_finds_its_backlog(office: Office) -> None:
+    job = submitted(office.store, queue="pro.a100")
+    for second in range(120):
+        office.join("h100", queues=("pro.h100",))
+        if not 20 <= second < 20 + RETURN_S / 2:  # its child crashed and loads torch
+            office.join("a100", queues=("pro.a100",))
+        controllers.reroute(office.hands)
+        office.clock.advance(1.0)
+    assert office.store.get(job).queue == "pro.a100"
+
+
+def test_a_worker_that_stays_away_gives_its_backlog_up(office: Office) -> None:
+    job = submitted(office.store, queue="pro.a100")
+    office.join("a100", queues=("pro.a100",))
+    controllers.reroute(office.hands)
+    for _ in range(int(RETURN_S) + 15):
+        office.clock.advance(1.0)
+        office.join("h100", queues=("pro.h100",))
+        controllers.reroute(office.hands)
+    assert office.store.get(job).queue == "pro.h100"
 
 
 def test_wake_releases_what_was_held_and_expires_what_is_late(office: Office) -> None:

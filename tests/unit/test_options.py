@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from callsheet import generate_video
 from callsheet.errors import UnsupportedOption
 from callsheet.tasks.options import REFUSED, read_options
 
@@ -94,6 +95,12 @@ def test_every_refused_option_is_named_in_one_error() -> None:
 
 def test_an_option_set_to_none_was_not_given() -> None:
     assert read(priority=None, queue=None, link=None).canvas == {}
+
+
+@pytest.mark.parametrize("name", ["map", "starmap", "chunks"])
+def test_batches_within_one_message_are_refused_by_name(name: str) -> None:
+    with pytest.raises(UnsupportedOption, match=rf"{name}.*group"):
+        getattr(generate_video, name)([("a cat", "tiny-wan")], 1)
 
 
 def test_json_is_the_serializer_that_is_accepted() -> None:

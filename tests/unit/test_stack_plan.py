@@ -129,6 +129,8 @@ class TestServerNeeded:
     def test_memory_cannot_carry_a_stack(self, settings: Settings) -> None:
         with pytest.raises(SettingsError, match="lives in one process"):
             needs_server(settings.replace(broker_url="memory://"))
+        with pytest.raises(SettingsError, match="storage_url"):
+            needs_server(settings.replace(storage_url="memory://"))
 
 
 def gpu(name: str) -> Gpu:
