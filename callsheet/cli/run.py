@@ -49,9 +49,9 @@ def _output(args: Sequence[str]) -> str:
 def _open_closed_streams() -> None:
     """A caller may have closed our streams (``>&-``): Python has None for them."""
     if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w")  # type: ignore[unreachable]
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115  open to the end
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w")  # type: ignore[unreachable]
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  open to the end
 
 
 def main(args: Sequence[str] | None = None) -> int:
