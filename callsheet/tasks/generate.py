@@ -14,7 +14,7 @@ from celery.exceptions import Ignore
 
 from callsheet import wiring
 from callsheet.app import app
-from callsheet.errors import RequestError, UnsupportedOption
+from callsheet.errors import CallsheetError, RequestError, Unreachable, UnsupportedOption
 from callsheet.tasks.canvas import freeze_canvas
 from callsheet.tasks.eager import EagerVideoJob, is_recorded, record_here, result_or_raise, run_here
 from callsheet.tasks.job import VideoJob
@@ -120,6 +120,15 @@ class VideoTask(Task):
         """The VideoJob of an id, as signatures, groups and chords ask for it."""
         return VideoJob(task_id, backend=self.backend, task_name=self.name, app=app, **kwargs)
 
+    def _submit_message(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Submit what came as a message; a fault is the outcome that its sender waits for."""
+        try:
+            self.apply_async(args, kwargs, **_message_options(self.request))
+        except Unreachable:
+            raise
+        except CallsheetError as fault:
+            self.backend.mark_as_failure(self.request.id, fault, request=self.request)
+
     def run(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """A plain call: render here and now, and return the result.
 
@@ -127,8 +136,8 @@ class VideoTask(Task):
         message's id, where its outcome is delivered.
         """
         if not self.request.called_directly and not self.request.is_eager:
-            self.apply_async(args, kwargs, **_message_options(self.request))
-            raise Ignore("submitted")
+            self._submit_message(args, kwargs)
+            raise Ignore("submitted, or refused")
         job_id = self.request.id or str(uuid.uuid4())
         if not is_recorded(job_id):
             record_here(bind(args, kwargs), job_id)
