@@ -22,6 +22,7 @@ from callsheet.store.protocol import Store
 
 log = logging.getLogger(__name__)
 
+GAP_RENEWALS = 1.5  # renewals that nobody made before the store counts as having been away
 STRANDED = 1000  # jobs moved from one queue in one tick
 
 #: Length of a Celery queue on the broker.
@@ -47,7 +48,14 @@ def wake(hands: Hands) -> int:
 
 def reap(hands: Hands) -> int:
     """Attempts whose lease ran out go back to the backlog, or fail at the third crash."""
-    return len(hands.store.reap(max_crashes=hands.settings.max_crashes, op=_op()))
+    settings = hands.settings
+    lost = hands.store.reap(
+        max_crashes=settings.max_crashes,
+        lease_s=settings.lease_s,
+        gap_s=GAP_RENEWALS * settings.renew_s,
+        op=_op(),
+    )
+    return len(lost)
 
 
 def heal(hands: Hands) -> int:

@@ -32,7 +32,10 @@ ARGUMENTS = (
     "tenant",
     "deadline",
     "idempotency_key",
+    "reproducible",
 )
+
+REPRODUCIBLE = ("strict",)
 
 #: What diffusers and other servers call them.
 ALSO_CALLED = {
@@ -99,6 +102,8 @@ def body_hash(request: VideoRequest, *, seed_given: bool) -> str:
     body = request.to_json()
     for name in ("idempotency_key", "not_before", *(() if seed_given else ("seed",))):
         del body[name]
+    if not request.reproducible:
+        del body["reproducible"]  # as bodies were hashed before it could be asked for
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -134,6 +139,7 @@ def _service(reader: Reader, now: float) -> dict[str, Any]:
         "tenant": reader.label("tenant") or "default",
         "idempotency_key": reader.label("idempotency_key") or "",
         "deadline": _deadline(reader, now),
+        "reproducible": reader.choice("reproducible", REPRODUCIBLE) or "",
     }
 
 

@@ -54,4 +54,16 @@ class Gpu:
     step: int = 0  # finished steps of that job
     steps: int = 0  # of how many
     seen_at: float = 0.0  # store time of its last heartbeat, seconds since the epoch
+    build: str = ""  # what decides the bits of its films; see ``workers.replay``
     declared: bool = field(default=False)  # True: named in CALLSHEET_GPUS, no hardware looked at
+
+
+@dataclass(frozen=True, slots=True)
+class GpuOrder:
+    """An operator's word about one GPU, kept until it is lifted. Times are store time."""
+
+    action: str  # cordoned: takes nothing new | draining: gives up its job too
+    who: str
+    why: str
+    since: float = 0.0  # set by the store
+    give_up_at: float = 0.0  # draining: its job is handed back then; 0 = it may end by itself

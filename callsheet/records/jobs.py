@@ -9,6 +9,46 @@ from callsheet.records.requests import VideoRequest
 from callsheet.records.states import TERMINAL, State
 
 FORMAT = 1  # version of record and ticket; an unknown one is left for who knows it
+CHECKPOINT_FORMAT = 1  # version of checkpoints; a worker claims no job whose checkpoint it cannot read
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A resumable step in object storage. The record points at the newest two."""
+
+    step: int  # finished denoising steps
+    key: str  # of its object
+    sha256: str  # of its bytes: an object that was damaged is told from a whole one
+    size: int  # bytes
+    build: str = ""  # who resumes it bit for bit; see ``workers.replay``
+    format: int = CHECKPOINT_FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """GPU-seconds of one attempt, by what they were good for."""
+
+    useful: float = 0.0  # steps that are kept: in the film or in a checkpoint
+    wasted: float = 0.0  # lost steps, and restoring from a checkpoint
+    loading: float = 0.0  # weights
+
+
+NOTHING = Spent()
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One attempt that has ended. Times are store time, seconds since the epoch."""
+
+    number: int
+    worker: str
+    claimed_at: float
+    ended_at: float
+    end: str  # succeeded, failed, handed-back, lost, cancelled
+    reason: str
+    from_step: int  # finished steps that it began with
+    to_step: int  # finished steps that are kept
+    spent: Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +80,27 @@ class Job:
     attempt: int = 0  # number of the newest attempt; rises at claim
     token: str = ""  # fence of the newest attempt
     worker: str = ""  # who runs (or last ran) it
+    home: str = ""  # direct queue that its ticket was sent to; "" = its own queue
     lease_until: float = 0.0
-    step: int = 0  # finished denoising steps of the newest attempt
+    step: int = 0  # finished denoising steps that are kept, or that the running attempt has
     steps: int = 0  # of how many
     phase: str = ""  # load, encode, denoise, decode, store: what the attempt does now
-    order: str = ""  # "", "cancel" or "yield": what the attempt shall do at its next step
+    order: str = ""  # "" or "yield": what the attempt shall do at its next step
+    from_step: int = 0  # where the newest attempt began
+    checkpoint: Checkpoint | None = None  # the newest
+    checkpoint_before: Checkpoint | None = None  # the one before, should the newest be damaged
+    build: str = ""  # it waits for a worker of this build (reproducible="strict")
+    exact: bool = True  # False: resumed on another build, so close to the undisturbed film, not identical
+    restarts: int = 0  # times that kept steps were given up; the events say why
+    erased: bool = False  # prompt and film were erased on request
     created_at: float = 0.0
     queued_at: float = 0.0  # newest release
     started_at: float = 0.0  # first claim
     claimed_at: float = 0.0  # newest claim
     ended_at: float = 0.0
     crashes: int = 0  # attempts lost with their worker
-    preemptions: int = 0  # attempts handed back
-    gpu_s_useful: float = 0.0  # GPU-seconds whose steps are in the film
+    preemptions: int = 0  # attempts that gave their GPU to another job
+    gpu_s_useful: float = 0.0  # GPU-seconds whose steps are kept: see Spent
     gpu_s_wasted: float = 0.0  # GPU-seconds that had to be done again
     gpu_s_loading: float = 0.0  # GPU-seconds spent loading weights
     film: str = ""  # URL of the film
@@ -67,6 +115,16 @@ class Job:
     def tier(self) -> str:
         """Service class of the request."""
         return self.request.tier
+
+    @property
+    def strict(self) -> bool:
+        """Whether it resumes only where the film comes out bit for bit."""
+        return self.request.reproducible == "strict"
+
+    @property
+    def ticket_id(self) -> str:
+        """Celery task id of its newest ticket."""
+        return f"{self.id}.{self.ticket}"
 
     @property
     def ended(self) -> bool:
@@ -112,6 +170,7 @@ class Submitted:
 
     job_id: str  # the new job, or the first one under the same idempotency key
     created: bool  # False: the key was known
+    urgent: bool = False  # the controllers shall look at once, instead of at their next tick
     tickets: tuple[Ticket, ...] = ()  # to be published, when submit was asked to release; not only this job's
 
 
@@ -126,9 +185,7 @@ class Outcome:
     error_type: str = ""
     error: str = ""
     step: int = 0
-    gpu_s_useful: float = 0.0
-    gpu_s_wasted: float = 0.0
-    gpu_s_loading: float = 0.0
+    spent: Spent = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

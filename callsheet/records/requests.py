@@ -28,6 +28,7 @@ class VideoRequest:
     deadline: float = 0.0  # must have started by then, seconds since the epoch; 0 = none
     not_before: float = 0.0  # must not start earlier, seconds since the epoch; 0 = at once
     idempotency_key: str = ""  # "" = none
+    reproducible: str = ""  # "strict": resumed only where the film comes out bit for bit; "" = wherever
 
     @property
     def seconds(self) -> float:

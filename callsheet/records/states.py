@@ -13,6 +13,9 @@
                  │                │
                  └── requeue ◄────┴─ failed
 
+A job waits ``held`` for its eta (then ``pending``), or, with ``reproducible="strict"``, between two attempts for a
+worker that resumes it bit for bit (``running`` or ``queued`` -> ``held`` -> ``queued`` at that worker).
+
 To the outside (HTTP) only ``queued``, ``in_progress``, ``completed`` and ``failed`` exist.
 """
 
@@ -25,7 +28,7 @@ class State(StrEnum):
     """The state of a job in the store."""
 
     PENDING = "pending"  # in the backlog, no ticket out
-    HELD = "held"  # in the backlog, kept there by an operator or until its eta
+    HELD = "held"  # in the backlog, kept there until its eta, or until its worker is there
     QUEUED = "queued"  # a ticket is published
     RUNNING = "running"  # an attempt holds the lease
     SUCCEEDED = "succeeded"  # the film is stored
@@ -39,12 +42,12 @@ ACTIVE = frozenset(State) - TERMINAL
 
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.PENDING: frozenset({State.QUEUED, State.HELD, State.CANCELLED, State.EXPIRED}),
-    State.HELD: frozenset({State.PENDING, State.CANCELLED, State.EXPIRED}),
-    State.QUEUED: frozenset({State.RUNNING, State.PENDING, State.CANCELLED, State.EXPIRED}),
-    State.RUNNING: frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED, State.PENDING}),
+    State.HELD: frozenset({State.PENDING, State.QUEUED, State.CANCELLED, State.EXPIRED}),
+    State.QUEUED: frozenset({State.RUNNING, State.PENDING, State.HELD, State.CANCELLED, State.EXPIRED}),
+    State.RUNNING: frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED, State.PENDING, State.HELD}),
     State.SUCCEEDED: frozenset(),
-    State.FAILED: frozenset({State.PENDING}),
-    State.CANCELLED: frozenset({State.PENDING}),
+    State.FAILED: frozenset({State.PENDING, State.HELD}),
+    State.CANCELLED: frozenset({State.PENDING, State.HELD}),
     State.EXPIRED: frozenset(),
 }
 

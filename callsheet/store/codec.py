@@ -2,8 +2,10 @@
 
 Beside the fields of :class:`Job`, a job's hash holds ``body_hash``, ``tenant_tag`` (as in keys),
 ``idem`` (its idempotency key), ``deadline``, ``not_before``, ``start_tag`` (its place in the backlog), ``op``
-(of its submit) and ``deliver_token`` / ``deliver_until`` (who delivers it now). Times have six digits: Lua's
-own number format would cut them.
+(of its submit), ``deliver_token`` / ``deliver_until`` (who delivers it now), ``checkpoint_step`` and
+``checkpoint_format`` (of the newest checkpoint), and of the running attempt ``renewed_at``, ``extended``
+(leases that it got because the store was away), ``run_useful`` and ``run_loading`` (GPU-seconds). Times have
+six digits: Lua's own number format would cut them.
 """
 
 from __future__ import annotations
@@ -13,8 +15,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from callsheet.records.gpus import Gpu
-from callsheet.records.jobs import FORMAT, Event, Job, NewJob, Outcome, Ticket
+from callsheet.records.gpus import Gpu, GpuOrder
+from callsheet.records.jobs import (
+    FORMAT,
+    AttemptRecord,
+    Checkpoint,
+    Event,
+    Job,
+    NewJob,
+    Outcome,
+    Spent,
+    Ticket,
+)
 from callsheet.records.requests import VideoRequest
 from callsheet.records.states import State
 from callsheet.store.keys import tag
@@ -27,6 +39,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "State": State,
     "VideoRequest": lambda text: VideoRequest.from_json(json.loads(text)),
     "dict[str, Any]": json.loads,
+    "Checkpoint | None": lambda text: Checkpoint(**json.loads(text)) if text else None,
     "tuple[str, ...]": lambda text: tuple(json.loads(text)),
 }
 _JOB_READERS = {f.name: _READERS[str(f.type)] for f in fields(Job) if f.name != "id"}
@@ -48,7 +61,7 @@ def new_job_fields(job: NewJob) -> dict[str, str]:
     """The part of a new record that the caller knows; the script adds state and times."""
     request = job.request
     fields = {
-        "request": json.dumps(request.to_json(), separators=(",", ":")),
+        "request": request_json(request),
         "body_hash": job.body_hash,
         "need_gib": repr(job.need_gib),
         "gpu_class": job.gpu_class,
@@ -69,10 +82,57 @@ def new_job_fields(job: NewJob) -> dict[str, str]:
     return fields
 
 
+def request_json(request: VideoRequest) -> str:
+    """A request as the record keeps it."""
+    return json.dumps(request.to_json(), separators=(",", ":"))
+
+
 def outcome_fields(outcome: Outcome) -> dict[str, str]:
     """What ``finish`` writes as it stands; GPU-seconds and step need the record."""
     names = ("film", "manifest", "frames_sha256", "error_type", "error")
     return {name: getattr(outcome, name) for name in names if getattr(outcome, name)}
+
+
+def checkpoint_json(checkpoint: Checkpoint) -> str:
+    """A checkpoint as the record keeps it."""
+    return json.dumps(asdict(checkpoint), separators=(",", ":"))
+
+
+def read_checkpoint(text: str) -> Checkpoint:
+    """What :func:`checkpoint_json` wrote."""
+    return Checkpoint(**json.loads(text))
+
+
+def read_attempt(number: str, text: str) -> AttemptRecord:
+    """One row of a job's attempts, as ``_prelude.lua`` writes it."""
+    row = json.loads(text)
+    return AttemptRecord(
+        number=int(number),
+        worker=row["worker"],
+        claimed_at=float(row["claimed_at"]),
+        ended_at=float(row["ended_at"]),
+        end=row["end"],
+        reason=row["reason"],
+        from_step=int(row["from_step"]),
+        to_step=int(row["to_step"]),
+        spent=Spent(float(row["useful"]), float(row["wasted"]), float(row["loading"])),
+    )
+
+
+def gpu_order_fields(order: GpuOrder) -> dict[str, str]:
+    """An order as stored; ``since`` is left to the store."""
+    return {
+        "action": order.action,
+        "who": order.who,
+        "why": order.why,
+        "give_up_at": stamp(order.give_up_at),
+    }
+
+
+def read_gpu_order(record: Mapping[str, str]) -> GpuOrder:
+    """The order of a non-empty hash."""
+    times = {name: float(record.get(name, "0")) for name in ("since", "give_up_at")}
+    return GpuOrder(record["action"], record.get("who", ""), record.get("why", ""), **times)
 
 
 def read_job(job_id: str, record: Mapping[str, str]) -> Job:

@@ -7,6 +7,7 @@ key                           type    holds                                  liv
 ============================  ======  =====================================  =================================
 ``job:{id}``                  hash    the record, see ``codec.py``           retention after its end
 ``job:{id}:events``           stream  transitions, the newest 200            as the job
+``job:{id}:attempts``         hash    number -> the attempt's row (JSON)      as the job
 ``job:{id}:aliases``          hash    other name -> its canvas (JSON)        as the job
 ``job:{id}:delivered``        set     parts of the delivery that are done    as the job
 ``alias:{name}``              string  id of the job that the name means      as the job
@@ -24,9 +25,15 @@ key                           type    holds                                  liv
 ``quotas``                    hash    queue -> tickets that may be out       set_quotas
 ``queues``                    set     every queue name that ever had a job   submit; few, by the name rule
 ``gpu:{name}``                hash    a GPU as its worker registered it      its heartbeat (``ttl_s``)
+``gpu:{name}:order``          hash    an operator's word: cordoned, draining  order_gpu, until lifted
+``gpu_orders``                set     names of GPUs with one                 order_gpu
 ``gpus``                      set     names of GPUs                          gpus drops dead names
 ``tick:{controller}``         hash    number, token, busy_until              a day after its last tick
 ``tick:{controller}:report``  string  report of the last tick (JSON)         a minute
+``urgent``                    string  a look of the controllers is due       take_urgent; 2 s
+``witness``                   string  store time when it last answered       renew, claim, reap, ticks
+``losses``                    hash    crashes, gpu_s: how often workers die  renew, reap
+``erasing``                   zset    erased jobs by time of erasure         erased
 ``op:{token}``                string  first answer of a verb (JSON)          120 s
 ============================  ======  =====================================  =================================
 
@@ -47,6 +54,7 @@ PREFIX = "callsheet:"
 PATTERNS = {
     "job": "job:{}",
     "events": "job:{}:events",
+    "attempts": "job:{}:attempts",
     "aliases": "job:{}:aliases",
     "delivered": "job:{}:delivered",
     "alias": "alias:{}",
@@ -64,9 +72,15 @@ PATTERNS = {
     "quotas": "quotas",
     "queues": "queues",
     "gpu": "gpu:{}",
+    "gpu_order": "gpu:{}:order",
+    "gpu_orders": "gpu_orders",
     "gpus": "gpus",
     "tick": "tick:{}",
     "report": "tick:{}:report",
+    "urgent": "urgent",
+    "witness": "witness",
+    "losses": "losses",
+    "erasing": "erasing",
     "op": "op:{}",
 }
 
@@ -92,6 +106,10 @@ class Keys:
     def events(self, job_id: str) -> str:
         """Stream: the job's history."""
         return self._key("events", job_id)
+
+    def attempts(self, job_id: str) -> str:
+        """Hash: the job's attempts that have ended."""
+        return self._key("attempts", job_id)
 
     def aliases(self, job_id: str) -> str:
         """Hash: other names of the job with their canvas."""
@@ -160,6 +178,22 @@ class Keys:
     def gpu(self, name: str) -> str:
         """Hash: one GPU."""
         return self._key("gpu", name)
+
+    def gpu_order(self, name: str) -> str:
+        """Hash: an operator's word about one GPU."""
+        return self._key("gpu_order", name)
+
+    def gpu_orders(self) -> str:
+        """Set: names of GPUs with such a word."""
+        return self._key("gpu_orders")
+
+    def urgent(self) -> str:
+        """String: the controllers shall look at once."""
+        return self._key("urgent")
+
+    def erasing(self) -> str:
+        """Sorted set: jobs whose objects are to be erased."""
+        return self._key("erasing")
 
     def gpus(self) -> str:
         """Set: names of GPUs."""

@@ -5,17 +5,28 @@ Plain and not thread-safe: :class:`callsheet.store.memory.MemoryStore` locks aro
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from callsheet.records.jobs import Event, Job, NewJob
+from callsheet.records.jobs import AttemptRecord, Event, Job, NewJob
 from callsheet.records.states import TERMINAL, State, can_move
 from callsheet.store import rules
 from callsheet.store.sorted_ids import SortedIds
 
 _MICRO = 0.000001
+
+
+@dataclass(slots=True)
+class Run:
+    """What the running attempt told."""
+
+    renewed_at: float = 0.0
+    useful: float = 0.0  # GPU-seconds that its newest checkpoint keeps
+    loading: float = 0.0  # GPU-seconds
+    extended: int = 0  # leases that it got because the store was away
 
 
 @dataclass(slots=True)
@@ -30,6 +41,8 @@ class Entry:
     parts: set[str] = field(default_factory=set)  # parts of the delivery that are done
     deliver_token: str = ""
     deliver_until: float = 0.0
+    rows: dict[int, AttemptRecord] = field(default_factory=dict)  # attempts that have ended
+    run: Run = field(default_factory=lambda: Run())  # of the running attempt
 
     @property
     def idem(self) -> tuple[str, str]:
@@ -52,6 +65,8 @@ class Ledger:
         self.deadlines = SortedIds()
         self.ended = SortedIds()
         self.undelivered: dict[str, None] = {}  # an ordered set
+        self.erasing: dict[str, float] = {}
+        self.crashes, self.gpu_s = 0, 0.0  # seen in this fleet
         self.all = SortedIds()
         self.by_state: defaultdict[State, SortedIds] = defaultdict(SortedIds)
         self.by_tenant: defaultdict[str, SortedIds] = defaultdict(SortedIds)
@@ -94,6 +109,8 @@ class Ledger:
         self._leave(entry)
         if before is State.RUNNING:
             changes |= {"phase": "", "order": "", "lease_until": 0.0}
+        elif before is State.QUEUED and to is not State.RUNNING:
+            changes["home"] = ""
         if to in TERMINAL:
             changes["ended_at"] = now
         entry.job = replace(entry.job, state=to, **changes)
@@ -104,6 +121,13 @@ class Ledger:
         if to in TERMINAL:
             self.undelivered[entry.job.id] = None
             self.ended.add(entry.job.id, now)
+
+    def revive(self, entry: Entry) -> None:
+        """An ended job is to live again: it is kept as long as it is active, and not delivered."""
+        self.ended.discard(entry.job.id)
+        self.undelivered.pop(entry.job.id, None)
+        entry.job = replace(entry.job, request=replace(entry.job.request, deadline=0.0))
+        entry.deliver_token, entry.deliver_until = "", 0.0
 
     def relocate(self, entry: Entry, gpu_class: str, queue: str) -> None:
         """Into another backlog, at the same place in time."""
@@ -148,9 +172,9 @@ class Ledger:
         if job.state is State.PENDING:
             yield self.backlogs[job.queue], entry.start_tag
         elif job.state is State.HELD:
-            yield self.held, job.request.not_before
+            yield self.held, math.inf if job.build else job.request.not_before
         elif job.state is State.QUEUED:
-            yield self.published[job.queue], job.queued_at
+            yield self.published[job.home or job.queue], job.queued_at
         elif job.state is State.RUNNING:
             yield self.running, job.lease_until
 

@@ -20,9 +20,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from callsheet.records.gpus import Gpu
-from callsheet.records.jobs import Event, Job, NewJob, Outcome, Submitted, Ticket
+from callsheet.records.jobs import (
+    NOTHING,
+    AttemptRecord,
+    Checkpoint,
+    Event,
+    Job,
+    NewJob,
+    Outcome,
+    Spent,
+    Submitted,
+    Ticket,
+)
 from callsheet.records.states import State
+from callsheet.store import rules
+from callsheet.store.fleet import Fleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +45,15 @@ class Lease:
     attempt: int
     token: str
     until: float  # store time
+    mean_s_between_losses: float = 86_400.0  # GPU-seconds between two lost workers, as seen in this fleet
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRefused:
     """Why a ticket gives no right to work. The ticket is worthless then and is dropped."""
 
-    reason: str  # unknown-job | unknown-format | stale-ticket | not-queued | held-by-other | expired
+    #: unknown-job, unknown-format, stale-ticket, not-queued, held-by-other, expired, cordoned, other-build
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +64,7 @@ class Page:
     cursor: str  # hand it back for the next page; "" = no more
 
 
-class Store(Protocol):
+class Store(Fleet, Protocol):
     """What every store can do."""
 
     # -- the life of a job
@@ -59,7 +73,9 @@ class Store(Protocol):
     def submit(self, job: NewJob, *, op: str, alias: bool = False, release: bool = False) -> Submitted:
         """Record a job and put it into its backlog (HELD while ``request.not_before`` lies ahead). No
         ticket yet, unless ``release=True``: then a job that is new and PENDING has its queue released in the
-        same step, as by :meth:`release`, and the tickets answered are to be published.
+        same step, as by :meth:`release`, and the tickets answered are to be published. ``urgent`` of the
+        answer: the controllers are to look at once, since a job of a tier that preempts came; asked for once
+        until :meth:`take_urgent`.
 
         One step does it all: with ``request.idempotency_key`` set and known for the tenant, nothing is
         stored and the first job's id is answered (raises IdempotencyConflict when its ``body_hash``
@@ -81,24 +97,61 @@ class Store(Protocol):
         """
         ...
 
-    def claim(self, ticket: Ticket, *, worker: str, token: str, lease_s: float) -> Lease | ClaimRefused:
+    def claim(
+        self, ticket: Ticket, *, worker: str, token: str, lease_s: float, build: str = ""
+    ) -> Lease | ClaimRefused:
         """Begin an attempt: succeeds when the job is QUEUED and the ticket is its current one.
 
         attempt + 1, state RUNNING, fence (attempt, token), lease until now + ``lease_s``, entry in
         ``running``, out of ``published``. The token is its own op. A passed deadline expires the job
-        (reason "expired").
+        (reason "expired"). A cordoned worker gets nothing ("cordoned": the job is PENDING again), nor does a
+        worker of another ``build`` than the one that a strict job waits for ("other-build": HELD).
         """
         ...
 
     def renew(
-        self, job_id: str, attempt: int, token: str, *, lease_s: float, step: int, steps: int, phase: str
+        self,
+        job_id: str,
+        attempt: int,
+        token: str,
+        *,
+        lease_s: float,
+        step: int,
+        steps: int,
+        phase: str,
+        loading_s: float = 0.0,
+        worker: str = "",
     ) -> str:
         """Fenced. Extend the lease, record progress; answers the order: "", "cancel", "yield" or "fenced".
 
         Succeeds after the lease's end too, until the attempt was raised or reaped ("fenced" then). A job
         that still carries this attempt's token in PENDING or QUEUED after a fail-over forgot its claim is
-        adopted again: RUNNING. A cancelled job answers "cancel" to the attempt that ran it.
+        adopted again: RUNNING, at ``worker``. A cancelled job answers "cancel" to the attempt that ran it.
+        ``loading_s``: GPU-seconds that the attempt spent loading so far.
         """
+        ...
+
+    def keep_checkpoint(
+        self, job_id: str, attempt: int, token: str, checkpoint: Checkpoint, *, useful_s: float, op: str
+    ) -> list[Checkpoint] | None:
+        """Fenced. The record points at this checkpoint, and at the one before.
+
+        ``useful_s``: GPU-seconds of this attempt that it keeps. Answers the checkpoints that no longer count
+        (this one itself when a later step is kept already), whose objects may go; None: fenced.
+        """
+        ...
+
+    def start_from(
+        self, job_id: str, attempt: int, token: str, *, step: int, exact: bool, reason: str, op: str
+    ) -> bool:
+        """Fenced. Say where the attempt begins: at a kept step, or at 0, which gives up what was kept.
+
+        ``exact=False``: on another build, so the film will be close and not identical. False: fenced.
+        """
+        ...
+
+    def decline(self, job_id: str, attempt: int, token: str, *, reason: str, op: str) -> bool:
+        """Fenced. The attempt cannot yield without losing work: the order is taken back. False: fenced."""
         ...
 
     def finish(self, job_id: str, attempt: int, token: str, outcome: Outcome, *, op: str) -> bool:
@@ -106,11 +159,40 @@ class Store(Protocol):
         ...
 
     def hand_back(
-        self, job_id: str, attempt: int, token: str, *, reason: str, op: str, gpu_s_wasted: float = 0.0
+        self,
+        job_id: str,
+        attempt: int,
+        token: str,
+        *,
+        reason: str,
+        op: str,
+        spent: Spent = NOTHING,
+        preempted: bool = True,
     ) -> bool:
         """Fenced.
 
-        RUNNING -> PENDING at the job's original place in its backlog; preemptions + 1. False: fenced.
+        RUNNING -> PENDING at the job's original place in its backlog (HELD when it waits for its build);
+        ``preempted`` counts. False: fenced.
+        """
+        ...
+
+    def lose(self, job_id: str, attempt: int, token: str, *, reason: str, max_crashes: int, op: str) -> bool:
+        """Fenced. What :meth:`reap` does, at once: the attempt's process is seen dead. False: fenced."""
+        ...
+
+    def requeue(self, job_id: str, *, from_start: bool, reason: str, op: str) -> State:
+        """FAILED | CANCELLED -> PENDING at its original place; the old failure is forgotten, crashes are 0.
+
+        From its newest checkpoint, or ``from_start``. Its outcome will be delivered anew; a chord that
+        counted it keeps its count. A deadline no longer binds. Raises JobNotFound, Refused (other states,
+        erased).
+        """
+        ...
+
+    def erase(self, job_id: str, *, op: str) -> Job:
+        """Prompt, film and checkpoints leave the record of an ended job; see :meth:`erasing`.
+
+        Answers the record as it was. Raises JobNotFound, Refused (it has not ended).
         """
         ...
 
@@ -123,7 +205,7 @@ class Store(Protocol):
         ...
 
     def order(self, job_id: str, attempt: int, order: str, *, reason: str, op: str) -> bool:
-        """Tell the running attempt to "yield" at its next step.
+        """Tell the running attempt to "yield" its GPU at its next step, with a checkpoint.
 
         False: that attempt does not run (any more).
         """
@@ -132,14 +214,25 @@ class Store(Protocol):
     # -- controllers
     # ---------------------------------------------------------------------------------------------
 
-    def reap(self, *, max_crashes: int, op: str, limit: int = 100) -> list[str]:
-        """RUNNING jobs whose lease ran out -> PENDING at their original place, crashes + 1.
+    def reap(self, *, max_crashes: int, op: str, lease_s: float, gap_s: float, limit: int = 100) -> list[str]:
+        """RUNNING jobs whose lease ran out -> PENDING (HELD) at their original place, crashes + 1.
 
-        At ``max_crashes`` -> FAILED with the evidence, into ``undelivered``. Answers the ids.
+        At ``max_crashes`` -> FAILED with the evidence, into ``undelivered``. When the store has answered
+        nobody for ``gap_s``, leases are extended by ``lease_s`` first, at most twice in a row. Answers the
+        ids.
         """
         ...
 
-    def heal(self, queue: str, *, older_s: float, op: str, limit: int = 100) -> list[str]:
+    def assign(self, job_id: str, queue: str, *, reason: str, op: str) -> Ticket | None:
+        """PENDING, QUEUED, or HELD for its build -> QUEUED under a new ticket, in a worker's direct queue.
+
+        The caller publishes the ticket. None: it does not wait (any more).
+        """
+        ...
+
+    def heal(
+        self, queue: str, *, older_s: float, op: str, limit: int = 100, reason: str = rules.HEALED
+    ) -> list[str]:
         """QUEUED jobs of one queue whose ticket is older than ``older_s`` -> PENDING at their original place.
 
         The caller has just seen the Celery queue *empty*; that is what makes the tickets lost. Answers the
@@ -160,28 +253,6 @@ class Store(Protocol):
 
         False: it is in neither state.
         """
-        ...
-
-    def set_quotas(self, quotas: dict[str, int], *, op: str) -> None:
-        """Replace all quotas.
-
-        How many tickets may be out per queue. Kept until the next call, also without a beat.
-        """
-        ...
-
-    def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:
-        """Single flight: True when tick ``number`` is newer than any begun one and no other is under way.
-
-        ``busy_s`` bounds how long a dead holder blocks. Two beats send the same numbers: one wins.
-        """
-        ...
-
-    def end_tick(self, controller: str, number: int, *, token: str, report: dict[str, Any]) -> None:
-        """Tick done; ``report`` (counts, reasons, duration_s) is kept for a minute."""
-        ...
-
-    def last_report(self, controller: str) -> dict[str, Any]:
-        """The report of the controller's last tick; empty when none ended within the last minute."""
         ...
 
     # -- delivery
@@ -254,23 +325,28 @@ class Store(Protocol):
         """Tickets out per queue name (only queues that have some)."""
         ...
 
+    def running(self) -> list[Job]:
+        """Jobs that run, the lease that ends first coming first."""
+        ...
+
+    def parked(self) -> list[Job]:
+        """Jobs that wait for a worker of their build."""
+        ...
+
+    def attempts(self, job_id: str) -> list[AttemptRecord]:
+        """The attempts that have ended, oldest first. Raises JobNotFound."""
+        ...
+
+    def erasing(self) -> dict[str, float]:
+        """Erased jobs whose objects are to go, with the store time of the erasure."""
+        ...
+
+    def erased(self, job_id: str) -> None:
+        """Its objects are gone."""
+        ...
+
     def events(self, job_id: str) -> list[Event]:
         """The job's history, oldest first. Raises JobNotFound."""
-        ...
-
-    # -- GPUs
-    # ----------------------------------------------------------------------------------------------------
-
-    def beat_gpu(self, gpu: Gpu, *, ttl_s: float) -> None:
-        """Register a GPU or renew its heartbeat (``seen_at`` is set by the store)."""
-        ...
-
-    def drop_gpu(self, name: str) -> None:
-        """A worker left in order."""
-        ...
-
-    def gpus(self) -> list[Gpu]:
-        """GPUs whose heartbeat is alive, by name."""
         ...
 
     # -- the server

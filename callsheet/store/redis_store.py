@@ -4,18 +4,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import redis
 
-from callsheet.records.gpus import Gpu
-from callsheet.records.jobs import Event, Job, NewJob, Outcome, Submitted, Ticket
+from callsheet.records.jobs import (
+    NOTHING,
+    AttemptRecord,
+    Checkpoint,
+    Event,
+    Job,
+    NewJob,
+    Outcome,
+    Spent,
+    Submitted,
+    Ticket,
+)
 from callsheet.records.states import State
 from callsheet.store import codec, rules
 from callsheet.store.connection import Connection, connect
 from callsheet.store.keys import PREFIX, Keys
 from callsheet.store.protocol import ClaimRefused, Lease, Page, Store
+from callsheet.store.redis_fleet import RedisFleet
 from callsheet.store.scripts import Clock, Scripts
 
 T = TypeVar("T")
@@ -23,7 +35,7 @@ T = TypeVar("T")
 _CHUNK = 200  # records read per round trip of a listing
 
 
-class RedisStore(Store):
+class RedisStore(RedisFleet, Store):
     """See :class:`~callsheet.store.protocol.Store` for the verbs. Safe for threads, and across a fork.
 
     ``client`` must decode responses. ``retention_s``: how long a record outlives its end. ``clock`` replaces
@@ -67,36 +79,70 @@ class RedisStore(Store):
         self._keys = Keys(prefix)
         self._scripts = Scripts(connection, prefix=prefix, retention_s=retention_s, clock=clock)
 
-    def _ask(self, command: Callable[[], Any]) -> Any:
-        return self._connection.call(command)
-
     # -- the life of a job -----------------------------------------------------------------------------------
 
     def submit(self, job: NewJob, *, op: str, alias: bool = False, release: bool = False) -> Submitted:
         rules.check_submit(job, op)
-        kind, first, tickets = self._scripts.submit(
-            job.id, alias=alias, release=release, fields=codec.new_job_fields(job), op=op
+        kind, first, urgent, tickets = self._scripts.submit(
+            job.id,
+            alias=alias,
+            release=release,
+            urgent=rules.is_urgent(job),
+            fields=codec.new_job_fields(job),
+            op=op,
         )
         if kind == "conflict":
             raise rules.conflict(job, first)
-        return Submitted(first, kind == "created", tuple(codec.read_tickets(tickets, job.queue)))
+        return Submitted(first, kind == "created", urgent, tuple(codec.read_tickets(tickets, job.queue)))
 
     def release(self, queue: str, *, op: str) -> list[Ticket]:
         rules.check_op(op)
         return codec.read_tickets(self._scripts.release(queue, op=op), queue)
 
-    def claim(self, ticket: Ticket, *, worker: str, token: str, lease_s: float) -> Lease | ClaimRefused:
+    def claim(
+        self, ticket: Ticket, *, worker: str, token: str, lease_s: float, build: str = ""
+    ) -> Lease | ClaimRefused:
         rules.check_op(token)
-        kind, rest = self._scripts.claim(ticket, worker=worker, token=token, lease_s=lease_s)
+        kind, rest = self._scripts.claim(ticket, worker=worker, token=token, lease_s=lease_s, build=build)
         if kind == "refused":
             return ClaimRefused(rest[0])
-        job = codec.read_job(ticket.job_id, codec.pairs(rest))
-        return Lease(job=job, attempt=job.attempt, token=job.token, until=job.lease_until)
+        job = codec.read_job(ticket.job_id, codec.pairs(rest[1:]))
+        return Lease(job, job.attempt, job.token, job.lease_until, mean_s_between_losses=float(rest[0]))
 
     def renew(
-        self, job_id: str, attempt: int, token: str, *, lease_s: float, step: int, steps: int, phase: str
+        self,
+        job_id: str,
+        attempt: int,
+        token: str,
+        *,
+        lease_s: float,
+        step: int,
+        steps: int,
+        phase: str,
+        loading_s: float = 0.0,
+        worker: str = "",
     ) -> str:
-        return self._scripts.renew(job_id, attempt, token, lease_s, step, steps, phase)
+        told = (step, steps, phase, codec.stamp(loading_s), worker)
+        return self._scripts.renew(job_id, attempt, token, lease_s, *told)
+
+    def keep_checkpoint(
+        self, job_id: str, attempt: int, token: str, checkpoint: Checkpoint, *, useful_s: float, op: str
+    ) -> list[Checkpoint] | None:
+        rules.check_op(op)
+        dropped = self._scripts.keep_checkpoint(
+            job_id, attempt, token, checkpoint=checkpoint, useful=useful_s, op=op
+        )
+        return None if dropped is None else [codec.read_checkpoint(text) for text in dropped]
+
+    def start_from(
+        self, job_id: str, attempt: int, token: str, *, step: int, exact: bool, reason: str, op: str
+    ) -> bool:
+        rules.check_op(op)
+        return self._scripts.start_from(job_id, attempt, token, step=step, exact=exact, reason=reason, op=op)
+
+    def decline(self, job_id: str, attempt: int, token: str, *, reason: str, op: str) -> bool:
+        rules.check_op(op)
+        return self._scripts.decline(job_id, attempt, token, reason=reason, op=op)
 
     def finish(self, job_id: str, attempt: int, token: str, outcome: Outcome, *, op: str) -> bool:
         rules.check_op(op)
@@ -104,10 +150,44 @@ class RedisStore(Store):
         return self._scripts.finish(job_id, attempt, token, outcome, op=op)
 
     def hand_back(
-        self, job_id: str, attempt: int, token: str, *, reason: str, op: str, gpu_s_wasted: float = 0.0
+        self,
+        job_id: str,
+        attempt: int,
+        token: str,
+        *,
+        reason: str,
+        op: str,
+        spent: Spent = NOTHING,
+        preempted: bool = True,
     ) -> bool:
         rules.check_op(op)
-        return self._scripts.hand_back(job_id, attempt, token, reason=reason, wasted=gpu_s_wasted, op=op)
+        return self._scripts.hand_back(
+            job_id, attempt, token, reason=reason, spent=spent, preempted=preempted, op=op
+        )
+
+    def lose(self, job_id: str, attempt: int, token: str, *, reason: str, max_crashes: int, op: str) -> bool:
+        rules.check_op(op)
+        return self._scripts.lose(job_id, attempt, token, reason=reason, max_crashes=max_crashes, op=op)
+
+    def requeue(self, job_id: str, *, from_start: bool, reason: str, op: str) -> State:
+        rules.check_op(op)
+        before = self.get(job_id)
+        parts = rules.parts_that_stay(self.delivered_parts(before.id))
+        request = codec.request_json(replace(before.request, deadline=0.0))
+        state = self._scripts.requeue(
+            before.id, from_start=from_start, reason=reason, request=request, parts=parts, op=op
+        )
+        if state is None:
+            raise rules.not_found(job_id)
+        return rules.requeued(before.id, state, erased=before.erased)
+
+    def erase(self, job_id: str, *, op: str) -> Job:
+        rules.check_op(op)
+        before = self.get(job_id)
+        request = codec.request_json(rules.without_prompt(before.request))
+        if not self._scripts.erase(before.id, request, op=op):
+            raise rules.not_erased(before.id, before.state)
+        return before
 
     def cancel(self, job_id: str, *, reason: str, op: str) -> State:
         rules.check_op(op)
@@ -123,13 +203,20 @@ class RedisStore(Store):
 
     # -- controllers -----------------------------------------------------------------------------------------
 
-    def reap(self, *, max_crashes: int, op: str, limit: int = 100) -> list[str]:
+    def reap(self, *, max_crashes: int, op: str, lease_s: float, gap_s: float, limit: int = 100) -> list[str]:
         rules.check_op(op)
-        return self._scripts.reap(max_crashes=max_crashes, limit=limit, op=op)
+        return self._scripts.reap(max_crashes=max_crashes, limit=limit, lease_s=lease_s, gap_s=gap_s, op=op)
 
-    def heal(self, queue: str, *, older_s: float, op: str, limit: int = 100) -> list[str]:
+    def assign(self, job_id: str, queue: str, *, reason: str, op: str) -> Ticket | None:
         rules.check_op(op)
-        return self._scripts.heal(queue, older_s=older_s, limit=limit, op=op)
+        found = self._scripts.assign(job_id, queue, reason=reason, op=op)
+        return Ticket(job_id, found[0], queue, found[1]) if found else None
+
+    def heal(
+        self, queue: str, *, older_s: float, op: str, limit: int = 100, reason: str = rules.HEALED
+    ) -> list[str]:
+        rules.check_op(op)
+        return self._scripts.heal(queue, older_s=older_s, limit=limit, reason=reason, op=op)
 
     def wake(self, *, op: str, limit: int = 1000) -> list[str]:
         rules.check_op(op)
@@ -138,21 +225,6 @@ class RedisStore(Store):
     def reroute(self, job_id: str, *, gpu_class: str, queue: str, op: str) -> bool:
         rules.check_op(op)
         return self._scripts.reroute(job_id, gpu_class=gpu_class, queue=queue, op=op)
-
-    def set_quotas(self, quotas: dict[str, int], *, op: str) -> None:
-        rules.check_op(op)
-        self._scripts.set_quotas(quotas, op=op)
-
-    def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:
-        rules.check_op(token)
-        return self._scripts.begin_tick(controller, number, token=token, busy_s=busy_s)
-
-    def end_tick(self, controller: str, number: int, *, token: str, report: dict[str, Any]) -> None:
-        self._scripts.end_tick(controller, number, token=token, report=json.dumps(report))
-
-    def last_report(self, controller: str) -> dict[str, Any]:
-        kept = self._ask(lambda: self._client.get(self._keys.report(controller)))
-        return cast(dict[str, Any], json.loads(kept)) if kept else {}
 
     # -- delivery --------------------------------------------------------------------------------------------
 
@@ -254,20 +326,28 @@ class RedisStore(Store):
         found = codec.pairs(self._scripts.depths(place))
         return {queue: int(depth) for queue, depth in sorted(found.items())}
 
+    def running(self) -> list[Job]:
+        ids = self._ask(lambda: self._client.zrange(self._keys.running(), 0, -1))
+        return [job for job in self.get_many(ids) if job is not None and job.state is State.RUNNING]
+
+    def parked(self) -> list[Job]:
+        ids = self._ask(lambda: self._client.zrangebyscore(self._keys.held(), "+inf", "+inf"))
+        return [job for job in self.get_many(ids) if job is not None and job.state is State.HELD]
+
+    def attempts(self, job_id: str) -> list[AttemptRecord]:
+        rows = self._ask(lambda: self._client.hgetall(self._keys.attempts(self.resolve(job_id))))
+        return sorted((codec.read_attempt(*row) for row in rows.items()), key=lambda row: row.number)
+
+    def erasing(self) -> dict[str, float]:
+        rows = self._ask(lambda: self._client.zrange(self._keys.erasing(), 0, -1, withscores=True))
+        return dict(rows)
+
+    def erased(self, job_id: str) -> None:
+        self._ask(lambda: self._client.zrem(self._keys.erasing(), job_id))
+
     def events(self, job_id: str) -> list[Event]:
         key = self._keys.events(self.resolve(job_id))
         return [codec.read_event(entry) for _, entry in self._ask(lambda: self._client.xrange(key))]
-
-    # -- GPUs ------------------------------------------------------------------------------------------------
-
-    def beat_gpu(self, gpu: Gpu, *, ttl_s: float) -> None:
-        self._scripts.beat_gpu(gpu.name, ttl_s=ttl_s, fields=codec.gpu_fields(gpu))
-
-    def drop_gpu(self, name: str) -> None:
-        self._pipeline(lambda pipe: pipe.delete(self._keys.gpu(name)).srem(self._keys.gpus(), name))
-
-    def gpus(self) -> list[Gpu]:
-        return [codec.read_gpu(name, codec.pairs(fields)) for name, fields in sorted(self._scripts.gpus())]
 
     # -- the server ------------------------------------------------------------------------------------------
 
@@ -288,11 +368,3 @@ class RedisStore(Store):
 
     def close(self) -> None:
         self._client.close()
-
-    def _pipeline(self, fill: Callable[[Any], object]) -> list[Any]:
-        def run() -> list[Any]:
-            with self._client.pipeline(transaction=True) as pipe:
-                fill(pipe)
-                return pipe.execute()
-
-        return self._connection.call(run)

@@ -7,8 +7,9 @@ Where the protocol is silent, both stores hold that
 * a HELD job stands in no backlog; a deadline binds only until the first claim;
 * ``cancel``, ``get`` and ``events`` take an alias, all other verbs a job id;
 * a renewal adopts only an attempt above the record's while the job is PENDING or QUEUED (``renew.lua`` says
-  why that is safe); an adopted job's worker is unknown until its next claim;
-* GPU-seconds of ``finish`` and ``hand_back`` add up over attempts;
+  why that is safe);
+* GPU-seconds add up over attempts; a lost or cancelled attempt counts as far as its renewals and checkpoints
+  told, the time after its last checkpoint as wasted;
 * ``lock_delivery`` answers False for a job that has nothing to deliver, ``mark_delivered`` keeps the lock
   when it answers False, and ``mark_delivered`` of a job past its retention answers True;
 * an error is no answer: a repeat of an ``op`` that raised is tried again.
@@ -21,9 +22,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 
 from callsheet import errors
 from callsheet.records.jobs import Job, NewJob, Outcome
+from callsheet.records.requests import VideoRequest
 from callsheet.records.states import State
 
 OP_TTL_S = 120.0  # how long the first answer to an ``op`` is kept for a repeat
@@ -31,6 +35,9 @@ EVENTS_MAX = 200  # newest events kept per job
 TICK_TTL_S = 86_400.0  # how long a controller's last tick number is remembered
 REPORT_TTL_S = 60.0  # how long a tick's report is kept
 TRIM_MAX = 100  # index entries trimmed by one transition
+EXTENDED_MAX = 2  # leases in a row that a job gets because the store was away
+GUESSED_GPU_S = 86_400.0  # GPU-seconds between two losses of a worker, before any was seen
+URGENT_TTL_S = 2.0  # how long a look that was asked for, and never came, keeps others from asking
 RELEASE_MAX = 1000  # jobs that one release looks at, counting those that expire
 
 EXPIRED_TEXT = (
@@ -44,7 +51,9 @@ LOST_TEXT = (
     "again."
 )
 
-ORDERS = frozenset({"yield", "cancel"})
+ORDERS = frozenset({"yield"})
+HEALED = "its ticket was lost"
+GPU_ACTIONS = frozenset({"cordoned", "draining"})
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,199}")
 
 
@@ -80,6 +89,12 @@ def check_order(order: str) -> None:
     """Raises ValueError for an order that no attempt understands."""
     if order not in ORDERS:
         raise ValueError(f"order {order!r} is none of {sorted(ORDERS)}")
+
+
+def check_gpu_order(action: str) -> None:
+    """Raises ValueError for a word that no worker understands."""
+    if action not in GPU_ACTIONS:
+        raise ValueError(f"action {action!r} is none of {sorted(GPU_ACTIONS)}")
 
 
 def check_outcome(outcome: Outcome) -> None:
@@ -126,3 +141,44 @@ def next_cursor(jobs: list[Job], limit: int) -> str:
 def lost_text(job: Job, crashes: int) -> str:
     """The evidence when a job fails because its workers were lost."""
     return LOST_TEXT % (job.worker or "?", job.attempt, job.step, job.steps, job.phase or "?", crashes)
+
+
+def is_urgent(job: NewJob) -> bool:
+    """Whether the controllers are to look at once: it may take a GPU from another job."""
+    return job.request.tier == "pro"
+
+
+def parts_that_stay(parts: Iterable[str]) -> list[str]:
+    """Parts of a delivery that a requeue does not undo: a chord counts each member once."""
+    return sorted(part for part in parts if part.endswith(":chord"))
+
+
+def without_prompt(request: VideoRequest) -> VideoRequest:
+    """What is left of a request when its job was erased."""
+    return replace(request, prompt="", negative_prompt="")
+
+
+def requeued(job_id: str, state: State, *, erased: bool) -> State:
+    """The state after a requeue. Raises Refused when there was nothing to requeue."""
+    if state in (State.PENDING, State.HELD):
+        return state
+    raise not_requeued(job_id, state, erased=erased)
+
+
+def not_requeued(job_id: str, state: State, *, erased: bool) -> errors.Refused:
+    """The error for a requeue of a job that is not to be made again."""
+    if erased:
+        return errors.Refused(
+            f"Job {job_id} was erased, its prompt with it, so it cannot be made again. Submit it anew."
+        )
+    return errors.Refused(
+        f"Job {job_id} is {state}: only failed and cancelled jobs are requeued; nothing was changed. "
+        "Submit it anew to get another film."
+    )
+
+
+def not_erased(job_id: str, state: State) -> errors.Refused:
+    """The error for erasing a job that goes on."""
+    return errors.Refused(
+        f"Job {job_id} is {state}: only ended jobs are erased; nothing was changed. Cancel it first."
+    )

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
 from typing import Any, cast
 
-from callsheet.records.jobs import FORMAT, Outcome, Ticket
+from callsheet.records.jobs import CHECKPOINT_FORMAT, FORMAT, Checkpoint, Outcome, Spent, Ticket
 from callsheet.records.states import TERMINAL, TRANSITIONS, State
 from callsheet.store import rules
-from callsheet.store.codec import outcome_fields, stamp
+from callsheet.store.codec import checkpoint_json, outcome_fields, stamp
 from callsheet.store.connection import Connection
 from callsheet.store.keys import PATTERNS
 
@@ -22,6 +22,10 @@ Clock = Callable[[], float]
 
 _NUMBERS: dict[str, int | str] = {
     "FORMAT": FORMAT,
+    "CHECKPOINT_FORMAT": CHECKPOINT_FORMAT,
+    "EXTENDED_MAX": rules.EXTENDED_MAX,
+    "GUESSED_GPU_S": int(rules.GUESSED_GPU_S),
+    "URGENT_TTL_MS": int(rules.URGENT_TTL_S * 1000),
     "EVENTS_MAX": rules.EVENTS_MAX,
     "TRIM_MAX": rules.TRIM_MAX,
     "RELEASE_MAX": rules.RELEASE_MAX,
@@ -64,6 +68,14 @@ def _flat(fields: Mapping[str, str]) -> list[str]:
     return [part for pair in fields.items() for part in pair]
 
 
+def _flag(yes: bool) -> str:
+    return "1" if yes else ""
+
+
+def _spent(spent: Spent) -> list[str]:
+    return [stamp(seconds) for seconds in (spent.useful, spent.wasted, spent.loading)]
+
+
 class Scripts:
     """The scripts on one server; see the verbs of the protocol for what each does."""
 
@@ -86,37 +98,75 @@ class Scripts:
         return bool(self._run(name, *args, op=op) == ["1"])
 
     def submit(
-        self, job_id: str, *, alias: bool, release: bool, fields: Mapping[str, str], op: str
-    ) -> tuple[str, str, list[str]]:
-        """("created" | "known" | "conflict", id, tickets as :meth:`release`)."""
-        flags = ("1" if flag else "" for flag in (alias, release))
-        kind, first, *tickets = self._run("submit", job_id, *flags, *_flat(fields), op=op)
-        return kind, first, tickets
+        self, job_id: str, *, alias: bool, release: bool, urgent: bool, fields: Mapping[str, str], op: str
+    ) -> tuple[str, str, bool, list[str]]:
+        """("created" | "known" | "conflict", id, urgent, tickets as :meth:`release`)."""
+        flags = (_flag(flag) for flag in (alias, release, urgent))
+        kind, first, look, *tickets = self._run("submit", job_id, *flags, *_flat(fields), op=op)
+        return kind, first, look == "1", tickets
 
     def release(self, queue: str, *, op: str) -> list[str]:
         """``[id, ticket, format, ...]``."""
         return self._run("release", queue, op=op)
 
-    def claim(self, ticket: Ticket, *, worker: str, token: str, lease_s: float) -> tuple[str, list[str]]:
-        """("refused", [reason]) or ("lease", [field, value, ...])."""
-        kind, *rest = self._run("claim", ticket.job_id, ticket.number, ticket.format, worker, token, lease_s)
+    def claim(
+        self, ticket: Ticket, *, worker: str, token: str, lease_s: float, build: str
+    ) -> tuple[str, list[str]]:
+        """("refused", [reason]) or ("lease", [mean seconds between losses, field, value, ...])."""
+        wanted = (ticket.job_id, ticket.number, ticket.format, worker, token, lease_s, build)
+        kind, *rest = self._run("claim", *wanted)
         return kind, rest
 
-    def renew(self, job_id: str, attempt: int, token: str, lease_s: float, *progress: int | str) -> str:
-        """The order. ``progress`` is step, steps, phase."""
-        return cast(str, self._run("renew", job_id, attempt, token, lease_s, *progress)[0])
+    def renew(self, job_id: str, attempt: int, token: str, lease_s: float, *told: float | str) -> str:
+        """The order. ``told`` is step, steps, phase, loading GPU-seconds, worker."""
+        return cast(str, self._run("renew", job_id, attempt, token, lease_s, *told)[0])
+
+    def keep_checkpoint(
+        self, job_id: str, attempt: int, token: str, *, checkpoint: Checkpoint, useful: float, op: str
+    ) -> list[str] | None:
+        """JSON of the checkpoints that no longer count; None: fenced."""
+        facts = (checkpoint.step, checkpoint.format, checkpoint.build, stamp(useful))
+        kind, *dropped = self._run(
+            "keep_checkpoint", job_id, attempt, token, *facts, checkpoint_json(checkpoint), op=op
+        )
+        return dropped if kind == "kept" else None
+
+    def start_from(
+        self, job_id: str, attempt: int, token: str, *, step: int, exact: bool, reason: str, op: str
+    ) -> bool:
+        """False: fenced."""
+        return self._yes("start_from", job_id, attempt, token, step, _flag(exact), reason, op=op)
+
+    def decline(self, job_id: str, attempt: int, token: str, *, reason: str, op: str) -> bool:
+        """False: fenced."""
+        return self._yes("decline", job_id, attempt, token, reason, op=op)
 
     def finish(self, job_id: str, attempt: int, token: str, outcome: Outcome, *, op: str) -> bool:
         """False: fenced."""
-        spent = map(stamp, (outcome.gpu_s_useful, outcome.gpu_s_wasted, outcome.gpu_s_loading))
-        rest = [outcome.step, *spent, *_flat(outcome_fields(outcome))]
+        rest = [outcome.step, *_spent(outcome.spent), *_flat(outcome_fields(outcome))]
         return self._yes("finish", job_id, attempt, token, outcome.state, *rest, op=op)
 
     def hand_back(
-        self, job_id: str, attempt: int, token: str, *, reason: str, wasted: float, op: str
+        self, job_id: str, attempt: int, token: str, *, reason: str, spent: Spent, preempted: bool, op: str
     ) -> bool:
         """False: fenced."""
-        return self._yes("hand_back", job_id, attempt, token, reason, stamp(wasted), op=op)
+        rest = (reason, *_spent(spent), _flag(preempted))
+        return self._yes("hand_back", job_id, attempt, token, *rest, op=op)
+
+    def lose(self, job_id: str, attempt: int, token: str, *, reason: str, max_crashes: int, op: str) -> bool:
+        """False: fenced."""
+        return self._yes("lose", job_id, attempt, token, reason, max_crashes, op=op)
+
+    def requeue(
+        self, job_id: str, *, from_start: bool, reason: str, request: str, parts: Iterable[str], op: str
+    ) -> State | None:
+        """The state now; None for an unknown id."""
+        found = self._run("requeue", job_id, _flag(from_start), reason, request, *parts, op=op)
+        return State(found[0]) if found else None
+
+    def erase(self, job_id: str, request: str, *, op: str) -> bool:
+        """False: it has not ended, or is unknown."""
+        return self._yes("erase", job_id, request, op=op)
 
     def cancel(self, name: str, *, reason: str, op: str) -> State | None:
         """The state now; None for an unknown name."""
@@ -127,13 +177,18 @@ class Scripts:
         """False: that attempt does not run."""
         return self._yes("order", job_id, attempt, order, reason, op=op)
 
-    def reap(self, *, max_crashes: int, limit: int, op: str) -> list[str]:
+    def reap(self, *, max_crashes: int, limit: int, lease_s: float, gap_s: float, op: str) -> list[str]:
         """Ids."""
-        return self._run("reap", max_crashes, limit, op=op)
+        return self._run("reap", max_crashes, limit, lease_s, gap_s, op=op)
 
-    def heal(self, queue: str, *, older_s: float, limit: int, op: str) -> list[str]:
+    def assign(self, job_id: str, queue: str, *, reason: str, op: str) -> tuple[int, int] | None:
+        """(ticket, format), or None when the job does not wait."""
+        found = self._run("assign", job_id, queue, reason, op=op)
+        return (int(found[0]), int(found[1])) if found else None
+
+    def heal(self, queue: str, *, older_s: float, limit: int, reason: str, op: str) -> list[str]:
         """Ids."""
-        return self._run("heal", queue, older_s, limit, op=op)
+        return self._run("heal", queue, older_s, limit, reason, op=op)
 
     def wake(self, *, limit: int, op: str) -> list[str]:
         """Queues that received jobs."""
@@ -152,8 +207,8 @@ class Scripts:
         return self._yes("begin_tick", controller, number, token, busy_s)
 
     def end_tick(self, controller: str, number: int, *, token: str, report: str) -> bool:
-        """False: another tick has begun meanwhile."""
-        return self._yes("end_tick", controller, number, token, report)
+        """True: somebody came meanwhile, so it is to run once more."""
+        return bool(self._run("end_tick", controller, number, token, report) == ["again"])
 
     def lock_delivery(self, job_id: str, *, token: str, busy_s: float) -> bool:
         """True: locked."""
@@ -178,6 +233,10 @@ class Scripts:
     def beat_gpu(self, name: str, *, ttl_s: float, fields: Mapping[str, str]) -> None:
         """Replaces what was known of it."""
         self._run("beat_gpu", name, ttl_s, *_flat(fields))
+
+    def order_gpu(self, name: str, fields: Mapping[str, str], *, op: str) -> None:
+        """Without fields the order is lifted."""
+        self._run("order_gpu", name, *_flat(fields), op=op)
 
     def gpus(self) -> list[tuple[str, list[str]]]:
         """(name, [field, value, ...]) of each alive."""

@@ -15,6 +15,7 @@ class Tick:
     number: int = 0
     token: str = ""
     busy_until: float = 0.0
+    again: bool = False  # somebody came while it was under way
     report: dict[str, Any] = field(default_factory=dict)
     reported_at: float = 0.0
 
@@ -22,15 +23,22 @@ class Tick:
         """True: begun, or begun before under this token."""
         if (number, token) == (self.number, self.token):
             return True
-        if self.token and (number <= self.number or self.busy_until > now):
+        if self.token and number <= self.number:
             return False
+        if self.token and self.busy_until > now:
+            self.again = True
+            return False
+        self.again = False
         self.number, self.token, self.busy_until = number, token, rules.micro(now + busy_s)
         return True
 
-    def end(self, number: int, token: str, report: dict[str, Any], now: float) -> None:
-        """No longer busy, if this tick still holds it."""
-        if (number, token) == (self.number, self.token):
-            self.busy_until, self.report, self.reported_at = 0.0, dict(report), now
+    def end(self, number: int, token: str, report: dict[str, Any], now: float) -> bool:
+        """No longer busy, if this tick still holds it. True: it is to run once more."""
+        if (number, token) != (self.number, self.token):
+            return False
+        again, self.again = self.again, False
+        self.busy_until, self.report, self.reported_at = 0.0, dict(report), now
+        return again
 
     def fresh_report(self, now: float) -> dict[str, Any]:
         """The last report, for as long as it is kept."""

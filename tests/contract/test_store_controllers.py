@@ -8,7 +8,7 @@ from callsheet.records.jobs import Ticket
 from callsheet.records.states import State
 from callsheet.store.protocol import ClaimRefused, Store
 from tests.support.clock import Clock
-from tests.support.jobs import QUEUE, claimed, kinds, op, queued, renew, running, submitted
+from tests.support.jobs import QUEUE, claimed, kinds, op, queued, reap, renew, running, submitted
 
 # -- reap
 
@@ -18,9 +18,9 @@ def test_reap_takes_back_only_what_ran_out(store: Store, clock: Clock) -> None:
     running(store, lease_s=30)
     waiting = submitted(store)
     clock.advance(2.9)
-    assert store.reap(max_crashes=3, op=op()) == []
+    assert reap(store, max_crashes=3) == []
     clock.advance(0.1)
-    assert store.reap(max_crashes=3, op=op()) == [short.job.id]
+    assert reap(store, max_crashes=3) == [short.job.id]
     job = store.get(short.job.id)
     assert (job.state, job.crashes, job.preemptions, job.worker) == (State.PENDING, 1, 0, "h100-0@a")
     assert store.backlog_jobs(QUEUE) == [short.job.id, waiting]
@@ -31,16 +31,16 @@ def test_reap_repeated_answers_the_same_and_counts_once(store: Store, clock: Clo
     lease, token = running(store, lease_s=3), op()
     clock.advance(3)
     for _ in range(2):
-        assert store.reap(max_crashes=3, op=token) == [lease.job.id]
+        assert store.reap(max_crashes=3, lease_s=3.0, gap_s=1e9, op=token) == [lease.job.id]
     assert store.get(lease.job.id).crashes == 1
-    assert store.reap(max_crashes=3, op=op()) == []
+    assert reap(store, max_crashes=3) == []
 
 
 def test_reap_is_bounded(store: Store, clock: Clock) -> None:
     leases = [running(store, lease_s=n) for n in (1, 2, 3)]
     clock.advance(5)
-    assert store.reap(max_crashes=3, op=op(), limit=2) == [lease.job.id for lease in leases[:2]]
-    assert store.reap(max_crashes=3, op=op(), limit=2) == [leases[2].job.id]
+    assert reap(store, limit=2) == [lease.job.id for lease in leases[:2]]
+    assert reap(store, limit=2) == [leases[2].job.id]
 
 
 def test_the_last_crash_fails_the_job_with_the_evidence(store: Store, clock: Clock) -> None:
@@ -48,7 +48,7 @@ def test_the_last_crash_fails_the_job_with_the_evidence(store: Store, clock: Clo
     for crash in (1, 2):
         renew(store, lease, step=5, lease_s=3)
         clock.advance(3)
-        assert store.reap(max_crashes=2, op=op()) == [lease.job.id]
+        assert reap(store, max_crashes=2) == [lease.job.id]
         assert store.get(lease.job.id).crashes == crash
         if crash == 1:
             lease = claimed(store, store.release(QUEUE, op=op())[0], worker="l40s-3@b", lease_s=3)

@@ -8,7 +8,7 @@ from callsheet import errors
 from callsheet.records.states import State
 from callsheet.store.protocol import Store
 from tests.support.clock import Clock
-from tests.support.jobs import ended, finish, kinds, new_job, op, running, submitted
+from tests.support.jobs import ended, finish, kinds, new_job, op, reap, running, submitted
 
 # -- aliases
 
@@ -169,7 +169,7 @@ def test_every_end_is_to_be_delivered(store: Store, clock: Clock) -> None:
     gone = submitted(store)
     store.cancel(gone, reason="", op=op())
     clock.advance(1)
-    store.reap(max_crashes=1, op=op())
+    reap(store, max_crashes=1)
     store.wake(op=op())
     assert set(store.undelivered()) == {lease.job.id, late, gone}
     assert not finish(store, lease)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from callsheet import errors
-from callsheet.records.jobs import Outcome
+from callsheet.records.jobs import Outcome, Spent
 from callsheet.records.states import State
 from callsheet.store.protocol import Store
 from tests.support.clock import Clock
@@ -18,9 +18,11 @@ from tests.support.jobs import (
     claimed,
     ended,
     finish,
+    keep,
     kinds,
     op,
     queued,
+    reap,
     renew,
     running,
     submitted,
@@ -71,7 +73,7 @@ def test_finish_repeated_answers_true_again(store: Store) -> None:
 def test_finish_is_fenced(store: Store, clock: Clock) -> None:
     old = running(store, lease_s=3)
     clock.advance(3)
-    store.reap(max_crashes=3, op=op())
+    reap(store, max_crashes=3)
     new = claimed(store, store.release(QUEUE, op=op())[0])
     assert not finish(store, old)
     assert not finish(store, replace(new, token="stolen"))
@@ -91,7 +93,7 @@ def test_finish_takes_only_an_end(store: Store) -> None:
 def test_hand_back_returns_the_job_to_its_place(store: Store) -> None:
     lease = running(store)
     later = submitted(store)
-    assert store.hand_back(lease.job.id, 1, lease.token, reason="preempted", op=op(), gpu_s_wasted=1.5)
+    assert store.hand_back(lease.job.id, 1, lease.token, reason="preempted", op=op(), spent=Spent(wasted=1.5))
     assert store.backlog_jobs(QUEUE) == [lease.job.id, later]
     job = store.get(lease.job.id)
     assert (job.state, job.preemptions, job.crashes, job.gpu_s_wasted) == (State.PENDING, 1, 0, 1.5)
@@ -103,7 +105,7 @@ def test_hand_back_returns_the_job_to_its_place(store: Store) -> None:
 def test_hand_back_repeated_counts_once(store: Store) -> None:
     lease, token = running(store), op()
     for _ in range(2):
-        assert store.hand_back(lease.job.id, 1, lease.token, reason="", op=token, gpu_s_wasted=1)
+        assert store.hand_back(lease.job.id, 1, lease.token, reason="", op=token, spent=Spent(wasted=1))
     assert store.get(lease.job.id).preemptions == 1
 
 
@@ -116,7 +118,8 @@ def test_hand_back_is_fenced(store: Store) -> None:
 
 def test_progress_is_kept_while_the_job_waits_again(store: Store) -> None:
     lease = running(store)
-    renew(store, lease, step=6)
+    keep(store, lease, step=6)
+    renew(store, lease, step=7)
     store.hand_back(lease.job.id, 1, lease.token, reason="", op=op())
     assert store.get(lease.job.id).progress == pytest.approx(6 / 8)
 
@@ -139,7 +142,7 @@ def test_cancel_ends_any_active_job_at_once(store: Store, clock: Clock, state: s
     assert store.wake(op=op()) == []
     clock.advance(100)
     assert store.wake(op=op()) == []
-    assert store.reap(max_crashes=3, op=op()) == []
+    assert reap(store, max_crashes=3) == []
 
 
 def queued_id(store: Store) -> str:

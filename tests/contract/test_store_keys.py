@@ -28,6 +28,7 @@ from tests.support.jobs import (
     new_job,
     op,
     queued,
+    reap,
     running,
     submitted,
 )
@@ -205,7 +206,7 @@ def test_ghosts_are_passed_over_and_dropped(
     assert [ticket.job_id for ticket in redis_store.release(QUEUE, op=op())] == [job_id]
     assert redis_store.heal("pro.a100", older_s=1, op=op()) == []
     assert redis_store.wake(op=op()) == []
-    assert redis_store.reap(max_crashes=3, op=op()) == []
+    assert reap(redis_store, max_crashes=3) == []
     assert not redis_store.lock_delivery("ghost", token="t", busy_s=1)
     assert [job.id for job in redis_store.list_jobs().jobs] == [job_id]
     left = [

@@ -19,6 +19,7 @@ from tests.support.jobs import (
     new_job,
     op,
     queued,
+    reap,
     renew,
     request,
     running,
@@ -253,14 +254,14 @@ def test_renew_extends_the_lease_and_records_progress(store: Store, clock: Clock
     job = store.get(lease.job.id)
     assert (job.step, job.steps, job.phase, job.lease_until) == (4, 9, "denoise", clock.now + 3)
     clock.advance(2)
-    assert store.reap(max_crashes=3, op=op()) == []
+    assert reap(store, max_crashes=3) == []
 
 
 def test_renew_succeeds_after_the_end_of_the_lease(store: Store, clock: Clock) -> None:
     lease = running(store, lease_s=3)
     clock.advance(60)
     assert renew(store, lease, lease_s=3) == ""
-    assert store.reap(max_crashes=3, op=op()) == []
+    assert reap(store, max_crashes=3) == []
 
 
 @pytest.mark.parametrize("how", ["reaped", "handed back", "finished", "unknown", "other token"])
@@ -268,7 +269,7 @@ def test_renew_is_fenced(store: Store, clock: Clock, how: str) -> None:
     lease = running(store, lease_s=3)
     if how == "reaped":
         clock.advance(3)
-        assert store.reap(max_crashes=3, op=op()) == [lease.job.id]
+        assert reap(store, max_crashes=3) == [lease.job.id]
     elif how == "handed back":
         store.hand_back(lease.job.id, 1, lease.token, reason="", op=op())
     elif how == "finished":
@@ -297,7 +298,7 @@ def test_a_closed_attempt_is_never_adopted(store: Store) -> None:
 def test_renew_after_a_new_attempt_is_fenced(store: Store, clock: Clock) -> None:
     old = running(store, lease_s=3)
     clock.advance(3)
-    store.reap(max_crashes=3, op=op())
+    reap(store, max_crashes=3)
     new = claimed(store, store.release(QUEUE, op=op())[0])
     assert renew(store, old) == "fenced"
     assert renew(store, new) == ""

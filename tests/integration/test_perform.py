@@ -23,7 +23,7 @@ from callsheet.workers.journal import StoreJournal
 from callsheet.workers.perform import Performer
 from callsheet.workers.resident import ResidentModels
 from tests.support.clock import Clock
-from tests.support.jobs import op, queued
+from tests.support.jobs import op, queued, reap
 from tests.support.tiny import tiny_folder
 
 pytestmark = pytest.mark.torch
@@ -150,7 +150,7 @@ def test_a_ghost_writes_nothing_into_the_record(stage: Stage) -> None:
 
     def lose() -> None:
         stage.clock.advance(10)
-        stage.store.reap(max_crashes=3, op=op())
+        reap(stage.store, max_crashes=3)
 
     stage.journal.at[3] = lose
     state, job = stage.run(ticket)

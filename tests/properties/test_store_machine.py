@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from callsheet import errors
-from callsheet.records.jobs import Ticket
+from callsheet.records.gpus import GpuOrder
+from callsheet.records.jobs import Checkpoint, Spent, Ticket
 from callsheet.records.states import TERMINAL, State
 from callsheet.store.memory import MemoryStore
 from callsheet.store.protocol import ClaimRefused, Lease, Store
@@ -31,6 +32,8 @@ from tests.support.valkey import Valkey
 NAMES = [f"job-{n}" for n in range(4)]
 IDS = st.sampled_from(NAMES)
 QUEUES = st.sampled_from(["free.h100", "pro.a100"])
+WORKERS = st.sampled_from(["w0", "w1"])
+BUILDS = st.sampled_from(["", "", "b1", "b2"])
 SECONDS = st.sampled_from([0.0, 0.000001, 1.0, 2.5, 10.0])
 MAYBE = st.booleans()
 BACK = st.sampled_from([0, 0, 0, 1, 1, 2, 3, 7])  # the newest ticket or lease, or an older one
@@ -79,7 +82,7 @@ class StoreMachine(RuleBasedStateMachine):
         for name in NAMES[:3]:
             self.submit(name, "free.h100", "", "a", False, None, patience, True)
         self.release("free.h100", 2, True)
-        self.claim(1, 2.5, 0, True)
+        self.claim(1, 2.5, 0, "w0", "", True)
 
     @rule(
         name=IDS,
@@ -100,7 +103,14 @@ class StoreMachine(RuleBasedStateMachine):
         }
         tenant = "a:b" if key == "k2" else "acme"
         job = new_job(
-            name, queue=queue, body=body, idempotency_key=key, tenant=tenant, canvas={"of": name}, **times
+            name,
+            queue=queue,
+            body=body,
+            tier=queue.split(".")[0],
+            idempotency_key=key,
+            tenant=tenant,
+            canvas={"of": name},
+            **times,
         )
         self.twice(repeat, lambda store, op: store.submit(job, op=op, alias=alias))
 
@@ -114,13 +124,16 @@ class StoreMachine(RuleBasedStateMachine):
         back=BACK,
         lease_s=SECONDS,
         other=st.sampled_from([0, 0, 0, 1]),
+        worker=WORKERS,
+        build=BUILDS,
         repeat=MAYBE,
     )
-    def claim(self, back: int, lease_s: float, other: int, repeat: bool) -> None:
+    def claim(self, back: int, lease_s: float, other: int, worker: str, build: str, repeat: bool) -> None:
         ticket = self.tickets[-1 - back % len(self.tickets)]
         ticket = replace(ticket, format=ticket.format + other)
         answer = self.twice(
-            repeat, lambda store, op: store.claim(ticket, worker=f"w{back}", token=op, lease_s=lease_s)
+            repeat,
+            lambda store, op: store.claim(ticket, worker=worker, token=op, lease_s=lease_s, build=build),
         )
         if isinstance(answer, Lease):
             self.leases.append((answer.job.id, answer.attempt, answer.token))
@@ -141,7 +154,9 @@ class StoreMachine(RuleBasedStateMachine):
         name, attempt, token = self.lease(back)
         fence = (name, attempt + lost, token if not lost else f"{token}-{back}")
         order = self.both(
-            lambda store: store.renew(*fence, lease_s=lease_s, step=step, steps=8, phase="denoise")
+            lambda store: store.renew(
+                *fence, lease_s=lease_s, step=step, steps=8, phase="denoise", loading_s=0.25, worker="w0"
+            )
         )
         if lost and order == "":
             self.leases.append(fence)
@@ -151,12 +166,40 @@ class StoreMachine(RuleBasedStateMachine):
         fence, outcome = self.lease(back), SUCCESS if good else FAILURE
         self.twice(repeat, lambda store, op: store.finish(*fence, outcome, op=op))
 
-    @rule(back=BACK, repeat=MAYBE)
-    def hand_back(self, back: int, repeat: bool) -> None:
+    @rule(back=BACK, preempted=MAYBE, repeat=MAYBE)
+    def hand_back(self, back: int, preempted: bool, repeat: bool) -> None:
         fence = self.lease(back)
         self.twice(
-            repeat, lambda store, op: store.hand_back(*fence, reason="preempted", op=op, gpu_s_wasted=0.1)
+            repeat,
+            lambda store, op: store.hand_back(
+                *fence, reason="preempted", op=op, spent=Spent(0.2, 0.1, 0.3), preempted=preempted
+            ),
         )
+
+    @rule(
+        back=BACK, step=st.integers(1, 8), build=BUILDS, version=st.sampled_from([1, 1, 1, 2]), repeat=MAYBE
+    )
+    def keep_checkpoint(self, back: int, step: int, build: str, version: int, repeat: bool) -> None:
+        fence = self.lease(back)
+        kept = Checkpoint(step, f"checkpoints/{step}", "abc", 17, build, version)
+        self.twice(repeat, lambda store, op: store.keep_checkpoint(*fence, kept, useful_s=0.5, op=op))
+
+    @rule(back=BACK, given_up=MAYBE, exact=MAYBE, repeat=MAYBE)
+    def start_from(self, back: int, given_up: bool, exact: bool, repeat: bool) -> None:
+        """At the newest checkpoint, at the one before, or at 0."""
+        fence = self.lease(back)
+        (job,) = self.memory.get_many([fence[0]])
+        kept = [point.step for point in (job.checkpoint, job.checkpoint_before) if point] if job else []
+        step = 0 if given_up or not kept else kept[-1]
+        self.twice(
+            repeat,
+            lambda store, op: store.start_from(*fence, step=step, exact=exact, reason="because", op=op),
+        )
+
+    @rule(back=BACK, repeat=MAYBE)
+    def decline(self, back: int, repeat: bool) -> None:
+        fence = self.lease(back)
+        self.twice(repeat, lambda store, op: store.decline(*fence, reason="no storage", op=op))
 
     @rule(back=BACK, repeat=MAYBE)
     def order(self, back: int, repeat: bool) -> None:
@@ -173,9 +216,45 @@ class StoreMachine(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         self.clock.advance(seconds)
 
-    @rule(max_crashes=st.integers(1, 3), limit=st.integers(1, 3), repeat=MAYBE)
-    def reap(self, max_crashes: int, limit: int, repeat: bool) -> None:
-        self.twice(repeat, lambda store, op: store.reap(max_crashes=max_crashes, limit=limit, op=op))
+    @rule(max_crashes=st.integers(1, 3), limit=st.integers(1, 3), gap_s=SECONDS, repeat=MAYBE)
+    def reap(self, max_crashes: int, limit: int, gap_s: float, repeat: bool) -> None:
+        self.twice(
+            repeat,
+            lambda store, op: store.reap(
+                max_crashes=max_crashes, limit=limit, lease_s=2.5, gap_s=gap_s, op=op
+            ),
+        )
+
+    @rule(back=BACK, max_crashes=st.integers(1, 3), repeat=MAYBE)
+    def lose(self, back: int, max_crashes: int, repeat: bool) -> None:
+        fence = self.lease(back)
+        self.twice(
+            repeat,
+            lambda store, op: store.lose(*fence, reason="its child died", max_crashes=max_crashes, op=op),
+        )
+
+    @rule(name=IDS, worker=WORKERS, repeat=MAYBE)
+    def assign(self, name: str, worker: str, repeat: bool) -> None:
+        ticket = self.twice(
+            repeat, lambda store, op: store.assign(name, f"direct.{worker}", reason="free", op=op)
+        )
+        if ticket is not None and not isinstance(ticket, type):
+            self.tickets.append(ticket)
+
+    @rule(worker=WORKERS, action=st.sampled_from(["", "cordoned", "draining"]), repeat=MAYBE)
+    def order_gpu(self, worker: str, action: str, repeat: bool) -> None:
+        order = GpuOrder(action, who="me", why="dust", give_up_at=self.clock.now + 1.5) if action else None
+        self.twice(repeat, lambda store, op: store.order_gpu(worker, order, op=op))
+
+    @rule(name=IDS, from_start=MAYBE, repeat=MAYBE)
+    def requeue(self, name: str, from_start: bool, repeat: bool) -> None:
+        self.twice(
+            repeat, lambda store, op: store.requeue(name, from_start=from_start, reason="again", op=op)
+        )
+
+    @rule(name=IDS)
+    def erase(self, name: str) -> None:
+        self.twice(False, lambda store, op: store.erase(name, op=op))
 
     @rule(queue=QUEUES, older_s=SECONDS, repeat=MAYBE)
     def heal(self, queue: str, older_s: float, repeat: bool) -> None:
@@ -197,6 +276,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.both(lambda store: store.begin_tick("release", number, token=token, busy_s=busy_s))
         if done:
             self.both(lambda store: store.end_tick("release", number, token=token, report={"n": number}))
+            self.both(lambda store: store.take_urgent())
 
     # -- delivery and GPUs
 
@@ -225,10 +305,13 @@ class StoreMachine(RuleBasedStateMachine):
         self.both(lambda store: store.get_many(NAMES))
         self.both(lambda store: (store.counts(), store.backlog(), store.published()))
         self.both(lambda store: sorted(store.undelivered()))
+        self.both(lambda store: sorted(job.id for job in store.running()))
+        self.both(lambda store: sorted(job.id for job in store.parked()))
 
     @rule(name=IDS, queue=QUEUES)
     def look_closely(self, name: str, queue: str) -> None:
-        self.both(lambda store: store.gpus())
+        self.both(lambda store: (store.gpus(), store.gpu_orders(), store.erasing()))
+        self.both(lambda store: store.attempts(name))
         self.both(lambda store: store.backlog_jobs(queue))
         self.both(lambda store: (store.resolve(name), store.events(name)))
         self.both(lambda store: (store.aliases(name), store.delivered_parts(name)))

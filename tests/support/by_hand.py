@@ -9,7 +9,7 @@ from typing import Any
 from callsheet.artifacts.films import film_keys, store_film
 from callsheet.artifacts.objects import open_objects
 from callsheet.catalog import load_catalog
-from callsheet.records.jobs import Job, Outcome, Ticket
+from callsheet.records.jobs import Job, Outcome, Spent, Ticket
 from callsheet.records.states import State
 from callsheet.settings import Settings
 from callsheet.store import open_store
@@ -57,7 +57,9 @@ class Hand:
         )
         return self._finish(
             lease,
-            Outcome(State.SUCCEEDED, film=film_url, manifest=manifest_url, step=steps, gpu_s_useful=2.5),
+            Outcome(
+                State.SUCCEEDED, film=film_url, manifest=manifest_url, step=steps, spent=Spent(useful=2.5)
+            ),
         )
 
     def fail(self, job_id: str, error: str) -> Job:

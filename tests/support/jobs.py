@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 
 from callsheet.records.gpus import Gpu
-from callsheet.records.jobs import NewJob, Outcome, Ticket
+from callsheet.records.jobs import Checkpoint, NewJob, Outcome, Spent, Ticket
 from callsheet.records.requests import VideoRequest
 from callsheet.records.states import State
 from callsheet.store.protocol import Lease, Store
@@ -107,9 +107,7 @@ SUCCESS = Outcome(
     manifest="file:///films/a.json",
     frames_sha256="abc",
     step=8,
-    gpu_s_useful=2.5,
-    gpu_s_wasted=0.25,
-    gpu_s_loading=1.125,
+    spent=Spent(useful=2.5, wasted=0.25, loading=1.125),
 )
 FAILURE = Outcome(state=State.FAILED, error_type="ModelError", error="weights are missing", step=3)
 
@@ -117,6 +115,24 @@ FAILURE = Outcome(state=State.FAILED, error_type="ModelError", error="weights ar
 def finish(store: Store, lease: Lease, outcome: Outcome = SUCCESS) -> bool:
     """End the attempt."""
     return store.finish(lease.job.id, lease.attempt, lease.token, outcome, op=op())
+
+
+def reap(store: Store, *, max_crashes: int = 3, limit: int = 100, gap_s: float = 1e9) -> list[str]:
+    """What the reaper does; by default no pause counts as an absence of the store."""
+    return store.reap(max_crashes=max_crashes, limit=limit, lease_s=3.0, gap_s=gap_s, op=op())
+
+
+def checkpoint(step: int, *, build: str = "") -> Checkpoint:
+    """Facts of a checkpoint whose object is nowhere."""
+    return Checkpoint(step, f"checkpoints/job/1/{step}", "abc", 17, build)
+
+
+def keep(
+    store: Store, lease: Lease, *, step: int, useful_s: float = 0.0, build: str = ""
+) -> list[Checkpoint] | None:
+    """Keep a checkpoint of the running attempt."""
+    kept, fence = checkpoint(step, build=build), (lease.job.id, lease.attempt, lease.token)
+    return store.keep_checkpoint(*fence, kept, useful_s=useful_s, op=op())
 
 
 def ended(store: Store, job_id: str = "", outcome: Outcome = SUCCESS, **changes: Any) -> str:

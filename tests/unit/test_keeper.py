@@ -19,7 +19,7 @@ from callsheet.workers.keeper import BUSY_LOOK_S, IDLE_LOOK_S, Keeper, process_l
 from callsheet.workers.slate import Running, Slate
 from tests.support.clock import Clock
 from tests.support.fleet import gpu
-from tests.support.jobs import op, running
+from tests.support.jobs import op, reap, running
 
 GPU = gpu("h100", queues=())
 QUEUES = ("pro.h100", "free.h100")
@@ -133,7 +133,7 @@ def test_a_long_job_keeps_its_lease(bench: Bench) -> None:
     for _ in range(100):
         bench.keeper.look()
         bench.clock.advance(1.0)
-        assert bench.store.reap(max_crashes=3, op=op()) == []
+        assert reap(bench.store, max_crashes=3) == []
 
 
 def test_the_lease_of_a_dead_child_runs_out(bench: Bench) -> None:
@@ -143,7 +143,7 @@ def test_the_lease_of_a_dead_child_runs_out(bench: Bench) -> None:
     bench.alive = False
     bench.clock.advance(3.1)
     bench.keeper.look()
-    assert bench.store.reap(max_crashes=3, op=op()) == [lease.job.id]
+    assert reap(bench.store, max_crashes=3) == [lease.job.id]
     assert bench.job(lease) is State.PENDING
 
 
@@ -165,7 +165,7 @@ def test_a_ghost_is_told_that_it_is_one(bench: Bench) -> None:
     lease = running(bench.store, lease_s=3.0)
     bench.run(lease)
     bench.clock.advance(4.0)
-    bench.store.reap(max_crashes=3, op=op())
+    reap(bench.store, max_crashes=3)
     bench.keeper.look()
     assert bench.slate.read_order(lease.token) == "fenced"
     assert bench.job(lease) is State.PENDING

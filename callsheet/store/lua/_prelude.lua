@@ -94,6 +94,11 @@ local function set(job, changes)
   redis.call('HSET', key.job(job.id), unpack(flat))
 end
 
+-- The store has answered: gaps between these times are times when it was away (see reap.lua).
+local function witness()
+  redis.call('SET', key.witness(), stamp(NOW))
+end
+
 local function event(job, kind, reason)
   redis.call('XADD', key.events(job.id), 'MAXLEN', EVENTS_MAX, '*', 'at', stamp(NOW), 'kind', kind,
     'attempt', job.attempt, 'worker', job.worker, 'reason', reason)
@@ -117,7 +122,9 @@ end
 
 -- The record and all that lives as long as it.
 local function keys_of(job)
-  local keys = { key.job(job.id), key.events(job.id), key.aliases(job.id), key.delivered(job.id) }
+  local keys = {
+    key.job(job.id), key.events(job.id), key.attempts(job.id), key.aliases(job.id), key.delivered(job.id),
+  }
   if job.idem then
     keys[#keys + 1] = key.idem(job.tenant_tag, job.idem)
   end
@@ -136,11 +143,16 @@ local function retire(job)
   trim()
 end
 
--- Where a job of an active state waits: sorted set and score.
+local function filled(text)
+  return text and text ~= ''
+end
+
+-- Where a job of an active state waits: sorted set and score. A held job that waits for a worker of its build
+-- waits without an end; `assign` sends it there.
 local PLACE = {
   pending = function(job) return key.backlog(job.queue), job.start_tag end,
-  held = function(job) return key.held(), job.not_before end,
-  queued = function(job) return key.published(job.queue), job.queued_at end,
+  held = function(job) return key.held(), filled(job.build) and '+inf' or job.not_before end,
+  queued = function(job) return key.published(filled(job.home) and job.home or job.queue), job.queued_at end,
   running = function(job) return key.running(), job.lease_until end,
 }
 
@@ -167,6 +179,8 @@ local function move(job, to, kind, reason, changes)
   leave(job)
   if job.state == 'running' then
     changes.phase, changes.order, changes.lease_until = '', '', '0'
+  elseif job.state == 'queued' and to ~= 'running' then
+    changes.home = ''
   end
   changes.state = to
   if TERMINAL[to] then
@@ -209,7 +223,7 @@ local function release(queue)
     elseif overdue(job) then
       expire(job)
     else
-      move(job, 'queued', 'released', '', { ticket = plus(job.ticket, 1), queued_at = stamp(NOW) })
+      move(job, 'queued', 'released', '', { ticket = plus(job.ticket, 1), queued_at = stamp(NOW), home = '' })
       tickets[#tickets + 1] = id
       tickets[#tickets + 1] = job.ticket
       tickets[#tickets + 1] = job.format
@@ -220,11 +234,78 @@ local function release(queue)
   return tickets
 end
 
+-- GPU-seconds of the running attempt as far as renewals and checkpoints told: useful, wasted, loading.
+local function told(job)
+  local useful, loading = num(job.run_useful), num(job.run_loading)
+  local ran = num(job.renewed_at) - num(job.claimed_at)
+  return { useful = useful, wasted = math.max(ran - useful - loading, 0), loading = loading }
+end
+
+-- The running attempt ends: its row is written and its GPU-seconds join the sums in `changes`.
+local function close(job, how, reason, spent, kept_step, changes)
+  for kind, seconds in pairs(spent) do
+    changes['gpu_s_' .. kind] = stamp(num(job['gpu_s_' .. kind]) + seconds)
+  end
+  changes.step = kept_step
+  redis.call('HSET', key.attempts(job.id), job.attempt, cjson.encode({
+    worker = job.worker, claimed_at = job.claimed_at, ended_at = stamp(NOW), ['end'] = how, reason = reason,
+    from_step = job.from_step or '0', to_step = kept_step,
+    useful = stamp(spent.useful), wasted = stamp(spent.wasted), loading = stamp(spent.loading),
+  }))
+end
+
+-- Attempt number -> row, of the attempts that have ended.
+local function rows(job)
+  local flat, found = redis.call('HGETALL', key.attempts(job.id)), {}
+  for i = 1, #flat, 2 do
+    found[flat[i]] = cjson.decode(flat[i + 1])
+  end
+  return found
+end
+
+-- Begin at step 0 again: what was kept is wasted.
+local function give_up_steps(job, changes)
+  changes.checkpoint, changes.checkpoint_before, changes.checkpoint_step, changes.build = '', '', '0', ''
+  changes.checkpoint_format, changes.step, changes.exact = '0', '0', '1'
+  changes.restarts = plus(job.restarts, 1)
+  changes.gpu_s_wasted = stamp(num(job.gpu_s_wasted) + num(job.gpu_s_useful))
+  changes.gpu_s_useful = stamp(0)
+  for number, row in pairs(rows(job)) do
+    row.wasted, row.useful = stamp(num(row.wasted) + num(row.useful)), stamp(0)
+    redis.call('HSET', key.attempts(job.id), number, cjson.encode(row))
+  end
+end
+
+-- Where a job waits between two attempts: for the worker that resumes it bit for bit, or in its backlog.
+local function waiting_state(job)
+  return filled(job.build) and 'held' or 'pending'
+end
+
+-- A RUNNING job whose worker is gone: back to wait, or FAILED at the last crash.
+local function lose(job, max_crashes, reason)
+  local function known(text)
+    return filled(text) and text or '?'
+  end
+  local crashes = plus(job.crashes, 1)
+  local changes = { crashes = crashes }
+  local evidence = string.format(LOST_TEXT, known(job.worker), job.attempt, job.step or '0', job.steps,
+    known(job.phase), crashes)
+  close(job, 'lost', reason, told(job), job.checkpoint_step or '0', changes)
+  redis.call('HINCRBY', key.losses(), 'crashes', 1)
+  if num(crashes) >= num(max_crashes) then
+    changes.error_type, changes.error = 'JobFailed', evidence
+    move(job, 'failed', 'failed', reason, changes)
+  else
+    move(job, waiting_state(job), 'lost', reason, changes)
+  end
+end
+
 -- Fields of the newest attempt when it begins (claim) or is found again (renew).
 local function begin(job, attempt, token, worker, lease_s)
   local changes = {
-    attempt = attempt, token = token, worker = worker, claimed_at = stamp(NOW), order = '',
-    lease_until = stamp(NOW + lease_s),
+    attempt = attempt, token = token, worker = worker, claimed_at = stamp(NOW), order = '', home = '',
+    lease_until = stamp(NOW + lease_s), renewed_at = stamp(NOW), extended = '0',
+    run_useful = '0', run_loading = '0', from_step = '0',
   }
   if num(job.started_at) == 0 then
     changes.started_at = stamp(NOW)

@@ -12,9 +12,10 @@ if not job then
   return {}
 end
 if not TERMINAL[job.state] then
-  move(job, 'cancelled', 'cancelled', arg(2), {
-    error_type = 'JobCancelled',
-    error = string.format(CANCELLED_TEXT, arg(2)),
-  })
+  local changes = { error_type = 'JobCancelled', error = string.format(CANCELLED_TEXT, arg(2)) }
+  if job.state == 'running' then
+    close(job, 'cancelled', arg(2), told(job), job.step or '0', changes)
+  end
+  move(job, 'cancelled', 'cancelled', arg(2), changes)
 end
 return answer({ job.state })

@@ -1,21 +1,30 @@
--- job:{id}           hash  attempt + 1, RUNNING, fence, lease
+-- job:{id}           hash  attempt + 1, RUNNING, fence, lease; or back into its backlog
 -- published:{queue}  zset  left         running  zset  entered         deadlines  zset  left
+-- gpu:{name}:order   hash  read: a cordoned worker takes nothing         losses  hash  read
 --
--- args: id, ticket, format, worker, token, lease_s.
--- Answers {"refused", reason} or {"lease", field, value ...} with the record after the claim.
--- The token is its own op: who runs the job under this token has its first answer in the record.
+-- args: id, ticket, format, worker, token, lease_s, build.
+-- Answers {"refused", reason} or {"lease", mean seconds between two losses, field, value ...} with the record after
+-- the claim. The token is its own op: who runs the job under this token has its first answer in the record.
 
 local id, ticket, format, worker, token, lease_s = arg(1), arg(2), num(arg(3)), arg(4), arg(5), num(arg(6))
+local build = arg(7)
 local REASONS = { running = 'held-by-other', expired = 'expired' }
 
 local function refused(reason)
   return { 'refused', reason }
 end
 
-local function lease()
-  return { 'lease', unpack(redis.call('HGETALL', key.job(id))) }
+-- Crashes seen over GPU-seconds seen, beginning with a guess.
+local function mean_s_between_losses()
+  local seen = redis.call('HMGET', key.losses(), 'crashes', 'gpu_s')
+  return stamp((GUESSED_GPU_S + num(seen[2] or '0')) / (1 + num(seen[1] or '0')))
 end
 
+local function lease()
+  return { 'lease', mean_s_between_losses(), unpack(redis.call('HGETALL', key.job(id))) }
+end
+
+witness()
 if format > FORMAT then
   return refused('unknown-format')
 end
@@ -23,7 +32,7 @@ local job = read(id)
 if not job then
   return refused('unknown-job')
 end
-if num(job.format) > FORMAT then
+if num(job.format) > FORMAT or num(job.checkpoint_format) > CHECKPOINT_FORMAT then
   return refused('unknown-format')
 end
 if job.ticket ~= ticket then
@@ -38,6 +47,14 @@ end
 if overdue(job) then
   expire(job)
   return refused('expired')
+end
+if redis.call('EXISTS', key.gpu_order(worker)) == 1 then
+  move(job, 'pending', 'returned', worker .. ' is cordoned', {})
+  return refused('cordoned')
+end
+if filled(job.build) and job.build ~= build then
+  move(job, 'held', 'held', 'waits for a worker of build ' .. job.build, {})
+  return refused('other-build')
 end
 move(job, 'running', 'claimed', '', begin(job, plus(job.attempt, 1), token, worker, lease_s))
 return lease()

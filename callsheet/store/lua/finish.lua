@@ -13,16 +13,11 @@ local job = read(arg(1))
 if not owns(job, arg(2), arg(3)) then
   return answer({ '0' })
 end
-local changes = {
-  gpu_s_useful = stamp(num(job.gpu_s_useful) + num(arg(6))),
-  gpu_s_wasted = stamp(num(job.gpu_s_wasted) + num(arg(7))),
-  gpu_s_loading = stamp(num(job.gpu_s_loading) + num(arg(8))),
-}
-if num(arg(5)) > 0 then
-  changes.step = arg(5)
-end
+local changes = {}
 for i = 13, #ARGV, 2 do
   changes[ARGV[i]] = ARGV[i + 1]
 end
+local spent = { useful = num(arg(6)), wasted = num(arg(7)), loading = num(arg(8)) }
+close(job, arg(4), changes.error_type or '', spent, num(arg(5)) > 0 and arg(5) or job.step or '0', changes)
 move(job, arg(4), arg(4), changes.error_type or '', changes)
 return answer({ '1' })

@@ -1,7 +1,7 @@
 -- published:{queue}  zset  those with an old ticket leave
--- job:{id}           hash  QUEUED -> PENDING at the old start tag
+-- job:{id}           hash  QUEUED -> PENDING (or HELD) at the old start tag
 --
--- args: queue, older_s, limit. Answers the ids.
+-- args: queue, older_s, limit, reason. Answers the ids.
 
 local memo = recall()
 if memo then
@@ -15,7 +15,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', published, '-inf', stamp(NOW - n
   if not job then
     redis.call('ZREM', published, id)
   else
-    move(job, 'pending', 'healed', 'its ticket was lost', {})
+    move(job, waiting_state(job), 'healed', arg(4), {})
     healed[#healed + 1] = id
   end
 end

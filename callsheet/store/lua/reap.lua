@@ -1,20 +1,33 @@
 -- running  zset  those whose lease ran out leave
--- job:{id} hash  RUNNING -> PENDING (crashes + 1), or FAILED at the last crash
+-- job:{id} hash  RUNNING -> PENDING or HELD (crashes + 1), or FAILED at the last crash
+-- witness  string  read and set
 --
--- args: max_crashes, limit. Answers the ids.
+-- args: max_crashes, limit, lease_s, gap_s. Answers the ids.
+--
+-- While the store is away nobody can renew. So when it has not answered anybody for gap_s, each lease that ran out
+-- is extended by a whole one. Twice at most, so that a store which is asked seldom still reaps.
 
 local memo = recall()
 if memo then
   return memo
 end
 
-local function or_unknown(text)
-  return (text and text ~= '') and text or '?'
+local before = redis.call('GET', key.witness())
+local gap = before and NOW - num(before) > num(arg(4))
+witness()
+
+local function extend(job)
+  set(job, { lease_until = stamp(NOW + num(arg(3))), extended = plus(job.extended, 1) })
+  redis.call('ZADD', key.running(), job.lease_until, job.id)
 end
 
-local function evidence(job, crashes)
-  return string.format(LOST_TEXT, or_unknown(job.worker), job.attempt, job.step or '0', job.steps,
-    or_unknown(job.phase), crashes)
+if gap then
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', key.running(), '-inf', stamp(NOW + num(arg(3))))) do
+    local job = read(id)
+    if job and num(job.extended) < EXTENDED_MAX then
+      extend(job)
+    end
+  end
 end
 
 local lost = {}
@@ -23,13 +36,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', key.running(), '-inf', stamp(NOW
   if not job then
     redis.call('ZREM', key.running(), id)
   else
-    local changes = { crashes = plus(job.crashes, 1) }
-    if num(changes.crashes) >= num(arg(1)) then
-      changes.error_type, changes.error = 'JobFailed', evidence(job, changes.crashes)
-      move(job, 'failed', 'failed', 'lease ran out', changes)
-    else
-      move(job, 'pending', 'lost', 'lease ran out', changes)
-    end
+    lose(job, arg(1), 'lease ran out')
     lost[#lost + 1] = id
   end
 end

@@ -1,6 +1,7 @@
--- job:{id}  hash  lease_until, step, steps, phase         running  zset  lease end
+-- job:{id}  hash  lease_until, step, steps, phase         running  zset  lease end         witness  string  set
 --
--- args: id, attempt, token, lease_s, step, steps, phase. Answers {order}: "", "cancel", "yield" or "fenced".
+-- args: id, attempt, token, lease_s, step, steps, phase, loading GPU-seconds so far, worker.
+-- Answers {order}: "", "cancel", "yield" or "fenced".
 --
 -- A fail-over may lose the newest writes, a claim among them. The record then shows a lower attempt than the one
 -- that renews; `claim` alone gives attempts out, so a higher attempt proves the loss. While the record is PENDING or
@@ -9,8 +10,9 @@
 -- reaped or handed back still has its number in the record and is never adopted.
 
 local id, attempt, token, lease_s = arg(1), arg(2), arg(3), num(arg(4))
-local progress = { step = arg(5), steps = arg(6), phase = arg(7) }
+local progress = { step = arg(5), steps = arg(6), phase = arg(7), run_loading = arg(8) }
 
+witness()
 local job = read(id)
 if not job then
   return { 'fenced' }
@@ -29,7 +31,8 @@ if job.attempt == attempt and job.token == token then
   elseif job.state ~= 'running' then
     return { 'fenced' }
   end
-  set(job, write({ lease_until = stamp(NOW + lease_s) }))
+  redis.call('HINCRBYFLOAT', key.losses(), 'gpu_s', stamp(NOW - num(job.renewed_at)))
+  set(job, write({ lease_until = stamp(NOW + lease_s), renewed_at = stamp(NOW), extended = '0' }))
   redis.call('ZADD', key.running(), job.lease_until, id)
   return { job.order or '' }
 end
@@ -41,5 +44,5 @@ end
 if job.state == 'pending' then
   move(job, 'queued', 'released', 'adopted', { queued_at = stamp(NOW) })
 end
-move(job, 'running', 'adopted', 'its claim was lost', write(begin(job, attempt, token, '', lease_s)))
+move(job, 'running', 'adopted', 'its claim was lost', write(begin(job, attempt, token, arg(9), lease_s)))
 return { '' }

@@ -1,13 +1,15 @@
 -- job:{id}             hash    written
 -- idem:{tenant}:{key}  hash    read, written
 -- alias:{name}         string  read, written      job:{first}:aliases  hash  written when alias
+-- urgent               string  set
 -- backlog:{queue} | held, deadlines, jobs:*, queues  written      undelivered  set  marked again for an alias
 --
 -- With release also what release.lua writes, for the job's queue.
 --
--- args: id, alias ("1" or ""), release ("1" or ""), then field, value ... of the record.
--- Answers {"created" | "known" | "conflict", id}, then the tickets as release.lua does. The record keeps its op:
--- that is the memory for a repeat, beside the usual one when tickets were answered.
+-- args: id, alias ("1" or ""), release ("1" or ""), urgent ("1" or ""), then field, value ... of the record.
+-- Answers {"created" | "known" | "conflict", id, urgent}, then the tickets as release.lua does; urgent is "1" when no
+-- look of the controllers was asked for yet (``urgent``). The record keeps its op: that is the memory for a repeat,
+-- beside the usual one when tickets were answered.
 
 local id, alias, releasing = arg(1), arg(2) == '1', arg(3) == '1'
 local memo = releasing and recall()
@@ -16,7 +18,7 @@ if memo then
 end
 
 local job = { id = id, state = 'pending', attempt = '0', ticket = '0', worker = '', token = '', op = OP }
-for i = 8, #ARGV, 2 do
+for i = 9, #ARGV, 2 do
   job[ARGV[i]] = ARGV[i + 1]
 end
 
@@ -41,15 +43,15 @@ if not first and job.idem then
   first = known and read(known)
 end
 if first and first.op == OP then
-  return { 'created', first.id }
+  return { 'created', first.id, '' }
 elseif first then
   if first.body_hash ~= job.body_hash then
-    return { 'conflict', first.id }
+    return { 'conflict', first.id, '' }
   end
   if alias and not named then
     add_name(first)
   end
-  return { 'known', first.id }
+  return { 'known', first.id, '' }
 end
 
 -- Strictly later than any job before it, so that order of arrival is a total order.
@@ -80,5 +82,7 @@ redis.call('ZADD', key.jobs_tenant(job.tenant_tag), job.created_at, id)
 enter(job)
 event(job, 'submitted', '')
 local tickets = releasing and job.state == 'pending' and release(job.queue) or {}
-local created = { 'created', id, unpack(tickets) }
+local urgent = arg(4) == '1' and job.state ~= 'held'
+  and redis.call('SET', key.urgent(), '1', 'NX', 'PX', URGENT_TTL_MS)
+local created = { 'created', id, urgent and '1' or '', unpack(tickets) }
 return #tickets > 0 and answer(created) or created

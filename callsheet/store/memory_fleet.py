@@ -1,0 +1,93 @@
+"""The part of the in-memory store that knows no jobs; ``fleet.py`` documents the verbs."""
+# ruff: noqa: D102, ARG002 - the protocol documents the verbs; ``once`` reads ``op``
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from callsheet.records.gpus import Gpu, GpuOrder
+from callsheet.store import rules
+from callsheet.store.fleet import Fleet
+from callsheet.store.steps import Steps, atomic, once
+from callsheet.store.ticks import Tick
+
+
+class MemoryFleet(Steps, Fleet):
+    """Quotas, ticks, GPUs and their orders."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(clock)
+        self._quotas: dict[str, int] = {}
+        self._gpus: dict[str, tuple[Gpu, float]] = {}  # with the end of its heartbeat
+        self._orders: dict[str, GpuOrder] = {}
+        self._ticks: defaultdict[str, Tick] = defaultdict(Tick)
+        self._urgent_until = 0.0
+        self._witnessed: float | None = None  # when the store last answered
+
+    def _witness(self) -> None:
+        self._witnessed = self._now
+
+    def _away_for(self) -> float:
+        """Seconds for which nobody heard of the store."""
+        return 0.0 if self._witnessed is None else self._now - self._witnessed
+
+    def _ask_urgently(self) -> bool:
+        """Whether this is the first to ask."""
+        if self._urgent_until > self._now:
+            return False
+        self._urgent_until = self._now + rules.URGENT_TTL_S
+        return True
+
+    @once
+    def set_quotas(self, quotas: dict[str, int], *, op: str) -> None:
+        self._quotas = dict(quotas)
+
+    @atomic
+    def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:
+        rules.check_op(token)
+        self._witness()
+        return self._ticks[controller].begin(number, token, busy_s, self._now)
+
+    @atomic
+    def end_tick(self, controller: str, number: int, *, token: str, report: dict[str, Any]) -> bool:
+        return self._ticks[controller].end(number, token, report, self._now)
+
+    @atomic
+    def last_report(self, controller: str) -> dict[str, Any]:
+        return self._ticks[controller].fresh_report(self._now)
+
+    @atomic
+    def take_urgent(self) -> None:
+        self._urgent_until = 0.0
+
+    @atomic
+    def beat_gpu(self, gpu: Gpu, *, ttl_s: float) -> None:
+        self._gpus[gpu.name] = replace(gpu, seen_at=self._now), self._now + ttl_s
+
+    @atomic
+    def drop_gpu(self, name: str) -> None:
+        self._gpus.pop(name, None)
+
+    @atomic
+    def gpus(self) -> list[Gpu]:
+        self._gpus = {name: row for name, row in sorted(self._gpus.items()) if row[1] > self._now}
+        return [gpu for gpu, _ in self._gpus.values()]
+
+    @once
+    def order_gpu(self, name: str, order: GpuOrder | None, *, op: str) -> None:
+        if order is None:
+            self._orders.pop(name, None)
+            return
+        rules.check_gpu_order(order.action)
+        self._orders[name] = replace(order, since=self._now, give_up_at=rules.micro(order.give_up_at))
+
+    @atomic
+    def gpu_order(self, name: str) -> GpuOrder | None:
+        return self._orders.get(name)
+
+    @atomic
+    def gpu_orders(self) -> dict[str, GpuOrder]:
+        return dict(sorted(self._orders.items()))
