@@ -147,7 +147,7 @@ class Performer:
         source = str(self._catalog.resolve_source(spec))
         return load_pipeline(source, revision=spec.revision, dtype=spec.dtype, tiling=spec.tiling)
 
-    def _on_step(self, done: int, total: int) -> None:
+    def _on_step(self, done: int, total: int, _take: Callable[[], Any]) -> None:
         self._journal.step(done, total)
         self._obey()
 

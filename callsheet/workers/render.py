@@ -15,24 +15,38 @@ from callsheet.records.requests import VideoRequest
 from callsheet.workers.frames import Frames, to_frames
 from callsheet.workers.memory import free_memory, is_shortage, memory_report, traceback_text
 from callsheet.workers.pipelines import LoadedPipeline
+from callsheet.workers.replay import NotReplayable, Replay, Snapshot
 from callsheet.workers.watch import OnPhase, OnStep, Watch
 
 log = logging.getLogger(__name__)
 
 
-def render(pipeline: LoadedPipeline, request: VideoRequest, *, on_step: OnStep, on_phase: OnPhase) -> Frames:
-    """Frames of one film. The same request on the same build and device gives the same frames.
+def render(
+    pipeline: LoadedPipeline,
+    request: VideoRequest,
+    *,
+    on_step: OnStep,
+    on_phase: OnPhase,
+    resume: Snapshot | None = None,
+) -> Frames:
+    """Frames of one film. The same request on the same build and device gives the same frames, also resumed.
 
-    ``on_phase`` gets ``encode``, ``denoise``, ``decode``, each once; ``on_step(done, total)`` is called after
-    every denoising step. What either raises stops the run at once and is raised from here, without the
-    traceback that would keep tensors alive. Raises JobFailed (out of memory, wrong frames, the pipeline's own
-    error) and ModelError (a pipeline that cannot be watched).
+    ``on_phase`` gets ``encode``, ``denoise``, ``decode``, each once; ``on_step(done, total, take)`` is called
+    after every computed denoising step, and ``take()`` inside it answers that step as a Snapshot, or raises
+    NotReplayable, after which the run may go on. With ``resume`` the saved steps are not computed again;
+    ``denoise`` is entered after them. What a callback raises stops the run at once and is raised from here,
+    without the traceback that would keep tensors alive. Raises JobFailed (out of memory, wrong frames, the
+    pipeline's own error), ModelError (a pipeline that cannot be watched) and NotReplayable (``resume`` does
+    not fit this run: begin at step 0).
     """
-    watch = Watch(on_step, on_phase)
-    arguments = call_arguments(pipeline.pipe, request) | {"callback_on_step_end": watch.step_ended}
-    run = lambda: to_frames(pipeline.pipe(**arguments).frames[0], request)  # noqa: E731
+    replay = Replay(pipeline.pipe, call_arguments(pipeline.pipe, request), resume)
+    watch = Watch(on_step, on_phase, replay.snapshot)
+
+    def run() -> Frames:
+        return to_frames(replay.run(watch.step_ended, watch.caught_up).frames[0], request)
+
     try:
-        with _seeded(request.seed), watch.over(pipeline.pipe):
+        with _seeded(request.seed), watch.over(pipeline.pipe, resumed=resume is not None):
             frames, failure = _attempt(run, watch)
     finally:
         pipeline.pipe.maybe_free_model_hooks()
@@ -89,7 +103,7 @@ def _attempt(run: Callable[[], Frames], watch: Watch) -> tuple[Frames | None, Ex
 
 def _fail(failure: Exception, watch: Watch, request: VideoRequest) -> None:
     """Raise what the job shall end with."""
-    if failure is watch.stopped or isinstance(failure, JobFailed):
+    if failure is watch.stopped or isinstance(failure, JobFailed | NotReplayable):
         raise failure
     said = f"{type(failure).__name__}: {str(failure).strip() or 'no reason given'}"[:600]
     free_memory()

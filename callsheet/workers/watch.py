@@ -6,24 +6,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-OnStep = Callable[[int, int], None]  # (finished steps, of how many)
+from callsheet.workers.replay import Snapshot
+
+OnStep = Callable[[int, int, Callable[[], Snapshot]], None]  # (finished steps, of how many, save this one)
 OnPhase = Callable[[str], None]  # encode | denoise | decode
 
 
 class Watch:
     """Watches one run of one pipeline."""
 
-    def __init__(self, on_step: OnStep, on_phase: OnPhase) -> None:
+    def __init__(self, on_step: OnStep, on_phase: OnPhase, take: Callable[[], Snapshot]) -> None:
         self._on_step = on_step
         self._on_phase = on_phase
+        self._take = take  # saves the step that has just ended
         self.phase = ""  # encode | denoise | decode; "" before the run
         self.stopped: Exception | None = None  # what a callback raised
 
     @contextmanager
-    def over(self, pipe: Any) -> Iterator[None]:
-        """Enter ``encode`` now, and ``denoise`` as soon as the pipeline has encoded its prompt."""
+    def over(self, pipe: Any, *, resumed: bool = False) -> Iterator[None]:
+        """Enter ``encode`` now, and ``denoise`` as soon as the pipeline has encoded its prompt.
+
+        A resumed run denoises when it has caught up.
+        """
         self._enter("encode")
-        encode = getattr(pipe, "encode_prompt", None)
+        encode = None if resumed else getattr(pipe, "encode_prompt", None)
 
         def encode_prompt(*args: Any, **kwargs: Any) -> Any:
             encoded = encode(*args, **kwargs)  # type: ignore[misc]
@@ -35,17 +41,24 @@ class Watch:
         try:
             yield
         finally:
-            vars(pipe).pop("encode_prompt", None)
+            if encode is not None:
+                vars(pipe).pop("encode_prompt", None)
 
     def step_ended(self, pipe: Any, index: int, _timestep: Any, tensors: dict[str, Any]) -> dict[str, Any]:
         """The pipeline's ``callback_on_step_end``; hands the tensors back as they came."""
         done = index + 1
-        total = max(int(getattr(pipe, "num_timesteps", 0) or 0), done)
+        total = _total(pipe, done)
         self._enter("denoise")
-        self._call(self._on_step, done, total)
+        self._call(self._on_step, done, total, self._take)
         if done == total:
             self._enter("decode")
         return tensors
+
+    def caught_up(self, pipe: Any, done: int) -> None:
+        """A resumed run has replayed the ``done`` steps that it need not compute."""
+        self._enter("denoise")
+        if done == _total(pipe, done):
+            self._enter("decode")
 
     def _enter(self, phase: str) -> None:
         if phase != self.phase:
@@ -58,3 +71,7 @@ class Watch:
         except Exception as error:
             self.stopped = error
             raise
+
+
+def _total(pipe: Any, done: int) -> int:
+    return max(int(getattr(pipe, "num_timesteps", 0) or 0), done)

@@ -37,7 +37,7 @@ def failing(phase: str, error: BaseException) -> Callable[[str], None]:
 
 def test_steps_and_phases_are_told_in_order() -> None:
     told: list[object] = []
-    run(StubPipeline(), on_step=lambda *step: told.append(step), on_phase=told.append)
+    run(StubPipeline(), on_step=lambda *step: told.append(step[:2]), on_phase=told.append)
     assert told == ["encode", "denoise", (1, 3), (2, 3), (3, 3), "decode"]
 
 
@@ -82,7 +82,7 @@ def test_what_a_step_raises_stops_the_run_and_comes_out(error: Exception) -> Non
     pipe = StubPipeline()
     steps: list[int] = []
 
-    def on_step(done: int, total: int) -> None:
+    def on_step(done: int, total: int, _take: object) -> None:
         steps.append(done)
         if done == 2:
             raise error
@@ -162,7 +162,7 @@ def test_a_stop_keeps_no_tensor_alive() -> None:
             kept.append(weakref.ref(encoded))
             return encoded
 
-    def on_step(done: int, total: int) -> None:
+    def on_step(done: int, total: int, _take: object) -> None:
         raise stop
 
     with pytest.raises(JobCancelled) as raised:
