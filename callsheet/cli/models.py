@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -84,3 +85,33 @@ def build_tiny(names: tuple[str, ...]) -> int:
     elif not json_wanted():
         print(built.stdout, end="")
     return built.returncode
+
+
+@models.command()
+@click.argument("model", metavar="NAME|FOLDER")
+@click.option("--steps", type=click.IntRange(1), help="Denoising steps (default: 6).")
+@click.option("--size", help="WIDTHxHEIGHT in pixels (default: the model's; of a folder: 128x128).")
+@click.option("--frames", type=click.IntRange(1), help="Frames (default: the model's; of a folder: 9).")
+@common
+def verify(model: str, steps: int | None, size: str | None, frames: int | None) -> int:
+    """Check that a model resumes bit for bit from every step: a catalog model or a diffusers folder."""
+    from callsheet.errors import ModelNotFound
+
+    known = catalog()
+    if model not in known and not Path(model).expanduser().is_dir():
+        raise ModelNotFound(
+            f"{model[:200]!r} is neither a model of the catalog nor a folder; {known.hint(model)}"
+        )
+    wanted = _size(size)
+    require_worker("verifying a model")
+    command = [sys.executable, "-m", "callsheet.workers", "verify", model]
+    for option, value in (("--steps", steps), ("--size", wanted), ("--frames", frames)):
+        command += [option, str(value)] if value else []
+    return subprocess.run([*command, "-o", "json" if json_wanted() else "text"], check=False).returncode
+
+
+def _size(text: str | None) -> str:
+    """``WIDTHxHEIGHT`` as it was given, or "". Raises UsageError when it is something else."""
+    if text and not re.fullmatch(r"[1-9]\d{0,5}x[1-9]\d{0,5}", text):
+        raise click.UsageError(f"{text!r} is no size: write WIDTHxHEIGHT in pixels, 480x320")
+    return text or ""

@@ -1,4 +1,4 @@
-"""``python -m callsheet.workers run | gpus | build-tiny``: what happens on a GPU node."""
+"""``python -m callsheet.workers run | gpus | build-tiny | verify``: what happens on a GPU node."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from callsheet.errors import CallsheetError
@@ -18,11 +18,11 @@ def main(args: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(args)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
     try:
-        _COMMANDS[options.command](options)
+        code = _COMMANDS[options.command](options)
     except CallsheetError as error:
         print(f"Error: {error}", file=sys.stderr)
         return error.exit_code
-    return 0
+    return code or 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -35,7 +35,18 @@ def _parser() -> argparse.ArgumentParser:
     gpus.add_argument("-o", "--output", choices=("text", "json"), default="text")
     tiny = commands.add_parser("build-tiny", help="build the tiny models for trying out and tests")
     tiny.add_argument("names", nargs="*", metavar="NAME", help="tiny-wan, tiny-ltx (default: all)")
+    verify = commands.add_parser("verify", help="resume a model from every step and compare the films")
+    verify.add_argument("model", help="name in the catalog, or a diffusers folder")
+    verify.add_argument("--steps", type=int, default=0)
+    verify.add_argument("--size", type=_size, default=None, help="WIDTHxHEIGHT")
+    verify.add_argument("--frames", type=int, default=0)
+    verify.add_argument("-o", "--output", choices=("text", "json"), default="text")
     return parser
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, height = text.lower().split("x")
+    return int(width), int(height)
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -70,7 +81,43 @@ def _build_tiny(options: argparse.Namespace) -> None:
         print(build_tiny(name, folder))
 
 
-_COMMANDS = {"run": _run, "gpus": _gpus, "build-tiny": _build_tiny}
+def _verify(options: argparse.Namespace) -> int:
+    import torch
+
+    from callsheet.catalog import load_catalog
+    from callsheet.workers.verify import Resumed, subject_of, verify
+
+    settings = load()
+    if settings.torch_threads:
+        torch.set_num_threads(settings.torch_threads)
+    catalog = load_catalog(settings.catalog, settings.models_dir)
+    subject = subject_of(
+        options.model, catalog, steps=options.steps, size=options.size, frames=options.frames
+    )
+    is_json = options.output == "json"
+
+    def tell(step: Resumed) -> None:
+        if not is_json:
+            size_mb, save_ms = step.checkpoint_bytes / 1e6, step.save_s * 1e3
+            said = "bit for bit" if step.exact else step.reason
+            print(f"step {step.step:>3}: {said}  ({size_mb:.1f} MB, saved in {save_ms:.1f} ms)", flush=True)
+
+    verdict = verify(subject, tell)
+    if is_json:
+        print(json.dumps(asdict(verdict) | {"ok": verdict.ok}, indent=2))
+    elif verdict.ok:
+        print(f"{verdict.model}: every step resumes bit for bit")
+    else:
+        print(f"{verdict.model}: {verdict.reason or 'not every step resumes bit for bit'}")
+    return 0 if verdict.ok else 1
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
+    "run": _run,
+    "gpus": _gpus,
+    "build-tiny": _build_tiny,
+    "verify": _verify,
+}
 
 if __name__ == "__main__":
     raise SystemExit(main())

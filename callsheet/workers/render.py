@@ -43,10 +43,25 @@ def render(
     watch = Watch(on_step, on_phase, replay.snapshot)
 
     def run() -> Frames:
-        return to_frames(replay.run(watch.step_ended, watch.caught_up).frames[0], request)
+        with watch.over(pipeline.pipe, resumed=resume is not None):
+            return to_frames(replay.run(watch.step_ended, watch.caught_up).frames[0], request)
 
+    return _finish(pipeline, request, run, watch)
+
+
+def plain(pipeline: LoadedPipeline, request: VideoRequest) -> Frames:
+    """The same frames from the pipeline alone, unwatched, for comparison. Raises JobFailed and ModelError."""
+    arguments = call_arguments(pipeline.pipe, request)
+    idle = Watch(_never, _never, _never)
+    return _finish(pipeline, request, lambda: to_frames(pipeline.pipe(**arguments).frames[0], request), idle)
+
+
+def _finish(
+    pipeline: LoadedPipeline, request: VideoRequest, run: Callable[[], Frames], watch: Watch
+) -> Frames:
+    """Run with seeded random states, leave the pipeline usable, and raise what the job shall end with."""
     try:
-        with _seeded(request.seed), watch.over(pipeline.pipe, resumed=resume is not None):
+        with _seeded(request.seed):
             frames, failure = _attempt(run, watch)
     finally:
         pipeline.pipe.maybe_free_model_hooks()
@@ -99,6 +114,10 @@ def _attempt(run: Callable[[], Frames], watch: Watch) -> tuple[Frames | None, Ex
         if error is not watch.stopped:
             log.error("the pipeline failed in %s\n%s", watch.phase, traceback_text(error))
         return None, error.with_traceback(None)
+
+
+def _never(*_args: Any) -> Any:
+    raise AssertionError("nobody watches this run")
 
 
 def _fail(failure: Exception, watch: Watch, request: VideoRequest) -> None:

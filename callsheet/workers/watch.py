@@ -19,7 +19,7 @@ class Watch:
         self._on_step = on_step
         self._on_phase = on_phase
         self._take = take  # saves the step that has just ended
-        self.phase = ""  # encode | denoise | decode; "" before the run
+        self.phase = "its run"  # or, once it is watched: encode | denoise | decode
         self.stopped: Exception | None = None  # what a callback raised
 
     @contextmanager

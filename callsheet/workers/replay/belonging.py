@@ -38,6 +38,7 @@ def belonging(pipeline: LoadedPipeline, request: VideoRequest, *, batch: int = 1
         "batch": batch,
         "tiling": pipeline.tiling,
         "compiled": _compiled(pipeline.pipe),
+        "attention_set": _attention_set(pipeline.pipe),
     }
     return Belonging(must, exact)
 
@@ -133,7 +134,11 @@ def _cuda() -> dict[str, Any]:
 
 
 def _cpu() -> dict[str, Any]:
-    return {"gpu": f"cpu {platform.machine()} {_cpu_name()}", "isa": torch.backends.cpu.get_cpu_capability()}
+    return {
+        "gpu": f"cpu {platform.machine()} {_cpu_name()}",
+        "isa": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),  # sums are split among them: changes a film's last bits
+    }
 
 
 @functools.cache
@@ -154,3 +159,11 @@ def _compiled(pipe: Any) -> list[str]:
         if isinstance(module, torch.nn.Module)
         and (hasattr(module, "_orig_mod") or vars(module).get("_compiled_call_impl") is not None)
     ]
+
+
+def _attention_set(pipe: Any) -> list[str]:
+    """Attention backends that models of the pipeline were set to, in place of the process's own."""
+    modules = [m for m in getattr(pipe, "components", {}).values() if isinstance(m, torch.nn.Module)]
+    processors = (getattr(part, "processor", None) for module in modules for part in module.modules())
+    backends = {getattr(processor, "_attention_backend", None) for processor in processors}
+    return sorted(str(getattr(backend, "value", backend)) for backend in backends - {None})
