@@ -46,7 +46,9 @@ class Replay:
         self._steps = Record(meta["steps"], tensors)
         self._prompts = Prompts(meta["prompts"], tensors, self._device)
         self._initial: dict[str, torch.Tensor] = {}
+        self._began_at = self._resume.step
         self._done = 0  # finished iterations
+        self._stopped: Exception | None = None  # what ``caught_up`` raised
         self._between = False  # inside the step-end callback, where a snapshot can be taken
         self._fault = keeps_state(components) or (
             "" if not self._schedulers.missing else "it has no scheduler"
@@ -76,7 +78,7 @@ class Replay:
             try:
                 output = self._pipe(**self._arguments, callback_on_step_end=callback)
             except Exception as error:
-                if not self.replaying or isinstance(error, NotReplayable) or is_shortage(error):
+                if not self._unfit(error):
                     raise
                 trouble = f"{type(error).__name__}: {error}"
         if trouble:  # outside of except, since a traceback keeps tensors alive
@@ -187,7 +189,16 @@ class Replay:
         self._denoisers.standing_in = False
         self._resume = replace(self._resume, tensors={})
         if caught_up is not None:
-            caught_up(self._pipe, self._done)
+            try:
+                caught_up(self._pipe, self._done)
+            except Exception as error:
+                self._stopped = error
+                raise
+
+    def _unfit(self, error: Exception) -> bool:
+        """Whether an error says that the checkpoint does not fit: before a resumed run computed a step."""
+        known = isinstance(error, NotReplayable) or error is self._stopped or is_shortage(error)
+        return not known and self._began_at > 0 and self._done <= self._began_at
 
     def _states(self, when: str) -> dict[str, torch.Tensor]:
         """Random states of the checkpoint, ``initial`` or ``current``."""
