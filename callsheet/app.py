@@ -23,6 +23,7 @@ CONTROL_QUEUE = "callsheet.control"  # ticks of the controllers; also the defaul
 INCLUDE = (
     "callsheet.tasks.generate",
     "callsheet.tasks.ticket",
+    "callsheet.tasks.panel",
     "callsheet.beat.schedule",
     "callsheet.workers.boot",
 )
@@ -61,6 +62,7 @@ class CallsheetCelery(FixedCelery):
     """Our app: takes broker and backend from callsheet's settings only."""
 
     amqp_cls = "callsheet.broker:BrokerAMQP"
+    control_cls = "callsheet.tasks.revoke:JobControl"
 
     def broker(self) -> str:
         """URL of our broker."""

@@ -12,9 +12,11 @@
     │   ├── UnsupportedOption          2   a Celery option that a job cannot honour
     │   └── AlreadyRunning             6   another stack holds the data folder
     ├── JobNotFound                    3   no record under that id
+    ├── GpuNotFound                    3   no GPU of that name is alive or has an order
     ├── Unreachable                    5   broker or store do not answer
     ├── StorageError                   1   object storage refused, is full or not writable
-    │   └── ObjectNotFound             3   no object at that URL
+    │   ├── ObjectNotFound             3   no object at that URL
+    │   └── CheckpointDamaged          1   a checkpoint's bytes are not those that were written
     ├── ModelError                     1   model files are missing, truncated or of another kind
     ├── JobFailed                      1   what ``get()`` raises for a failed job
     │   └── JobExpired                 1   its deadline passed before it started
@@ -94,6 +96,12 @@ class ModelNotFound(CallsheetError, LookupError):
     exit_code = 3
 
 
+class GpuNotFound(CallsheetError, LookupError):
+    """No GPU of that name is alive, and none has an order."""
+
+    exit_code = 3
+
+
 class Unreachable(CallsheetError, ConnectionError):
     """Broker or store did not answer in time."""
 
@@ -108,6 +116,10 @@ class ObjectNotFound(StorageError):
     """No object at that URL: it was never written, or was deleted."""
 
     exit_code = 3
+
+
+class CheckpointDamaged(StorageError):
+    """A checkpoint's bytes are not those that were written: an older one is used, or step 0."""
 
 
 class ModelError(CallsheetError):

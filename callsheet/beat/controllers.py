@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from callsheet.beat.patience import Patience
 from callsheet.errors import Unreachable
 from callsheet.records.gpus import Gpu
-from callsheet.records.jobs import Job
-from callsheet.routing.queues import parse_queue
+from callsheet.records.jobs import Job, Ticket
+from callsheet.routing.queues import parse_queue, worker_of
 from callsheet.routing.quotas import quotas
 from callsheet.routing.reroute import new_home, stranded
 from callsheet.settings import Settings
@@ -38,12 +38,14 @@ class Hands:
     depth: Depth
     release: Callable[[Store, str], int]  # publishes what one queue's quota allows
     deliver: Callable[[Store, str], bool]
+    publish: Callable[[Ticket], bool]
+    signal: Callable[[str, str], None]  # revoke signal "yield" for a ticket id, to one worker
     patience: Patience = field(default_factory=Patience)
 
 
 def wake(hands: Hands) -> int:
     """Jobs whose eta has come go to their backlog; jobs past their deadline expire."""
-    return len(hands.store.wake(op=_op()))
+    return len(hands.store.wake(op=op()))
 
 
 def reap(hands: Hands) -> int:
@@ -53,7 +55,7 @@ def reap(hands: Hands) -> int:
         max_crashes=settings.max_crashes,
         lease_s=settings.lease_s,
         gap_s=GAP_RENEWALS * settings.renew_s,
-        op=_op(),
+        op=op(),
     )
     return len(lost)
 
@@ -62,8 +64,8 @@ def heal(hands: Hands) -> int:
     """Tickets that are old while their queue is empty were lost: their jobs get new ones."""
     healed = 0
     for queue in hands.store.published():
-        if hands.depth(queue) == 0:
-            healed += len(hands.store.heal(queue, older_s=hands.settings.heal_after_s, op=_op()))
+        if not worker_of(queue) and hands.depth(queue) == 0:
+            healed += len(hands.store.heal(queue, older_s=hands.settings.heal_after_s, op=op()))
     return healed
 
 
@@ -84,7 +86,7 @@ def reroute(hands: Hands) -> int:
 def release(hands: Hands) -> int:
     """Set the quotas that the live workers allow and publish up to them."""
     allowed: Mapping[str, int] = quotas(hands.store.gpus(), hands.settings.release_depth)
-    hands.store.set_quotas(dict(allowed), op=_op())
+    hands.store.set_quotas(dict(allowed), op=op())
     return sum(hands.release(hands.store, queue) for queue in hands.store.backlog() if queue in allowed)
 
 
@@ -106,8 +108,9 @@ def _move(hands: Hands, job: Job, gpus: list[Gpu]) -> bool:
     home = new_home(job.need_gib, tier=now_in.tier, lane=now_in.lane, gpus=gpus)
     if home is None:
         return False
-    return hands.store.reroute(job.id, gpu_class=home.gpu_class, queue=str(home), op=_op())
+    return hands.store.reroute(job.id, gpu_class=home.gpu_class, queue=str(home), op=op())
 
 
-def _op() -> str:
+def op() -> str:
+    """A token for one call of a verb."""
     return uuid.uuid4().hex

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from kombu.exceptions import ChannelError
+from kombu.exceptions import ChannelError, OperationalError
 
 from callsheet import wiring
 from callsheet.app import CONTROL_QUEUE, app
 from callsheet.beat.controllers import Hands
-from callsheet.beat.tick import ROUNDS, tick
+from callsheet.beat.tick import periods, tick
 from callsheet.errors import Unreachable
+from callsheet.settings import Settings
 from callsheet.tasks.deliver import deliver
-from callsheet.tasks.publish import release
+from callsheet.tasks.publish import TICK, publish, release
+from callsheet.tasks.revoke import YIELD_SIGNAL
 
 log = logging.getLogger(__name__)
 
@@ -28,12 +30,23 @@ def depth(queue: str) -> int:
             return 0
 
 
+def signal_yield(ticket_id: str, worker: str) -> None:
+    """The revoke signal. The record carries the same order, so a lost one costs a renewal's time."""
+    try:
+        app.control.revoke(ticket_id, destination=[worker], terminate=True, signal=YIELD_SIGNAL)
+    except (OperationalError, OSError) as fault:
+        log.warning("no signal to %s for %s (%s): its lease's renewal tells it", worker, ticket_id, fault)
+
+
 def hands() -> Hands:
     """What this process's controllers act through; the same from tick to tick, since they remember."""
-    return wiring.once("hands", lambda: Hands(wiring.store(), wiring.settings(), depth, release, deliver))
+    return wiring.once(
+        "hands",
+        lambda: Hands(wiring.store(), wiring.settings(), depth, release, deliver, publish, signal_yield),
+    )
 
 
-@app.task(name="callsheet.tick", ignore_result=True, acks_late=False)
+@app.task(name=TICK, ignore_result=True, acks_late=False)
 def run_tick(name: str) -> dict[str, Any]:
     """One tick, unless another controller has it. A store that is away is met again by the next one."""
     try:
@@ -43,14 +56,14 @@ def run_tick(name: str) -> dict[str, Any]:
         return {}
 
 
-def schedule(tick_s: float) -> dict[str, Any]:
+def schedule(settings: Settings) -> dict[str, Any]:
     """Beat's schedule: one tick of each round per period."""
     options = {"queue": CONTROL_QUEUE, "routing_key": CONTROL_QUEUE, "ignore_result": True}
     return {
-        name: {"task": run_tick.name, "schedule": tick_s, "args": (name,), "options": options}
-        for name in ROUNDS
+        name: {"task": run_tick.name, "schedule": period_s, "args": (name,), "options": options}
+        for name, period_s in periods(settings).items()
     }
 
 
-app.conf.beat_schedule = schedule(wiring.settings().tick_s)
+app.conf.beat_schedule = schedule(wiring.settings())
 app.conf.beat_max_loop_interval = 1.0  # a beat that lost its connection looks again soon

@@ -1,9 +1,12 @@
 """One tick: a round of controllers, single-flight over all the beats and controller workers.
 
-The number of a tick is the store's clock divided by the period. Two beats that send ticks in the same
+The number of a tick is the store's clock divided by the round's period. Two beats that send ticks in the same
 period, or a hundred ticks that piled up while no controller ran, carry the same number when they are
 carried out: one runs and the others are dropped in a millisecond. No clock but the store's is read, so
 skewed beats do no harm.
+
+A tick that comes while another controller worker is in the same round is dropped too, but leaves a note, and
+that one runs once more: what the late tick was sent for may have come after the first look.
 """
 
 from __future__ import annotations
@@ -12,47 +15,80 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from callsheet.beat import controllers
+from callsheet.beat import controllers, seats
 from callsheet.beat.controllers import Hands
 from callsheet.errors import Unreachable
+from callsheet.settings import Settings
+from callsheet.tasks.publish import REBALANCE
 
 log = logging.getLogger(__name__)
 
-BUSY_S = 30.0  # how long a controller that died in a tick blocks the next one
-
 CONTROL = "control"  # the round that moves jobs
+AT_ONCE_S = 0.001  # shortest time between two ticks that are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Controllers that run one after the other."""
+
+    controllers: Sequence[Callable[[Hands], int]]
+    busy_s: float  # how long a controller worker that died in it blocks the next one
+    numbered_s: float = 0.0  # ticks within so many seconds are one; 0 = the setting tick_s
+
 
 #: What each kind of tick runs, in order. Delivery talks to hosts' brokers, which may be slow or gone: it has
 #: ticks of its own, so that it never holds up release.
-ROUNDS: Mapping[str, Sequence[Callable[[Hands], int]]] = {
-    CONTROL: (
-        controllers.wake,
-        controllers.reap,
-        controllers.heal,
-        controllers.reroute,
-        controllers.release,
+ROUNDS: Mapping[str, Round] = {
+    CONTROL: Round(
+        (
+            controllers.wake,
+            controllers.reap,
+            controllers.heal,
+            seats.take_back,
+            controllers.reroute,
+            seats.match,
+            controllers.release,
+        ),
+        busy_s=5.0,
     ),
-    "deliver": (controllers.deliver,),
+    REBALANCE: Round((seats.rebalance,), busy_s=5.0, numbered_s=AT_ONCE_S),
+    "deliver": Round((controllers.deliver,), busy_s=30.0),
 }
 
 
 def tick(hands: Hands, name: str, *, clock: Callable[[], float] = time.monotonic) -> dict[str, Any]:
     """Run one tick of a round if it is due. Answers its report; empty when another controller had it."""
+    one = ROUNDS[name]
+    last, again = _once(hands, name, one, clock)
+    while again:
+        report, again = _once(hands, name, one, clock)
+        last = report or last
+    return last
+
+
+def _once(hands: Hands, name: str, one: Round, clock: Callable[[], float]) -> tuple[dict[str, Any], bool]:
+    """(report, whether somebody came meanwhile)."""
     token = uuid.uuid4().hex
-    number = int(hands.store.now() / hands.settings.tick_s)
-    if not hands.store.begin_tick(name, number, token=token, busy_s=BUSY_S):
-        return {}
+    number = _number(hands, one)
+    if not hands.store.begin_tick(name, number, token=token, busy_s=one.busy_s):
+        return {}, False
     began = clock()
     report: dict[str, Any] = {"number": number, "faults": []}
+    again = False
     try:
-        for controller in ROUNDS[name]:
+        for controller in one.controllers:
             _run(controller, hands, report)
     finally:
         report["duration_s"] = round(clock() - began, 6)
-        hands.store.end_tick(name, number, token=token, report=report)
-    return report
+        again = hands.store.end_tick(name, number, token=token, report=report)
+    return report, again and bool(one.numbered_s)
+
+
+def _number(hands: Hands, one: Round) -> int:
+    return int(hands.store.now() / (one.numbered_s or hands.settings.tick_s))
 
 
 def _run(controller: Callable[[Hands], int], hands: Hands, report: dict[str, Any]) -> None:
@@ -65,3 +101,8 @@ def _run(controller: Callable[[Hands], int], hands: Hands, report: dict[str, Any
     except Exception as fault:
         log.exception("controller %s failed", name)
         report["faults"].append(f"{name}: {fault!r}")
+
+
+def periods(settings: Settings) -> dict[str, float]:
+    """How often each round is sent by every beat, seconds."""
+    return dict.fromkeys(ROUNDS, settings.tick_s)

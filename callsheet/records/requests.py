@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 TIERS = ("pro", "free")
+PREEMPTING = ("pro",)  # tiers whose waiting jobs may take a GPU
+PREEMPTIBLE = ("free",)  # from jobs of these
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@
                  │                │
                  └── requeue ◄────┴─ failed
 
-A job waits ``held`` for its eta (then ``pending``), or, with ``reproducible="strict"``, between two attempts for a
-worker that resumes it bit for bit (``running`` or ``queued`` -> ``held`` -> ``queued`` at that worker).
+A job waits ``held`` for its eta (then ``pending``), or, with ``reproducible="strict"``, between two attempts
+for a worker that resumes it bit for bit (``running`` or ``queued`` -> ``held`` -> ``queued`` at that worker).
 
 To the outside (HTTP) only ``queued``, ``in_progress``, ``completed`` and ``failed`` exist.
 """

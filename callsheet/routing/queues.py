@@ -1,7 +1,8 @@
 """The one rule that makes and reads queue names: ``{tier}.{class}`` and ``{tier}.{class}.{lane}``.
 
 ``pro.h100`` is shared by all models, ``pro.h100.wan2.2-t2v-a14b`` is the lane of one. Tiers and classes hold
-no dot, so the first two dots part the name; a lane may hold more of them.
+no dot, so the first two dots part the name; a lane may hold more of them. Beside these, every worker has a
+direct queue, ``direct.h100-0@host``, for a job that a GPU was freed for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from callsheet.errors import BadQueueName
 
 _WORD = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 _LANE = r"[a-z0-9]+(?:[.-][a-z0-9]+)*"
+_DIRECT = "direct."  # no tier is called so
 _NAME = re.compile(rf"(?P<tier>{_WORD})\.(?P<gpu_class>{_WORD})(?:\.(?P<lane>{_LANE}))?")
 
 
@@ -44,6 +46,16 @@ class QueueName:
 def queue_name(tier: str, gpu_class: str, lane: str = "") -> str:
     """The name of a queue. Raises BadQueueName."""
     return str(QueueName(tier, gpu_class, lane))
+
+
+def direct_queue(worker: str) -> str:
+    """The queue that one worker looks into before all others."""
+    return f"{_DIRECT}{worker}"
+
+
+def worker_of(queue: str) -> str:
+    """The worker of a direct queue; "" for any other queue."""
+    return queue.removeprefix(_DIRECT) if queue.startswith(_DIRECT) else ""
 
 
 def parse_queue(name: str) -> QueueName:

@@ -93,6 +93,30 @@ class Settings:
         allowed.number(0.1, 3600),
     )
     renew_s: float = _setting(1.0, "s", "how often a worker renews its lease", allowed.number(0.02, 1800))
+    yield_grace_s: float = _setting(
+        20.0,
+        "s",
+        "a child that does not obey an order for so long, or three of its steps, is killed",
+        allowed.number(0.5, 3600),
+    )
+    stuck_s: float = _setting(
+        900.0,
+        "s",
+        "a child that shows no progress for so long is killed; 0 = never",
+        allowed.number(0, 86400),
+    )
+    storage_patience_s: float = _setting(
+        60.0,
+        "s",
+        "an object storage that does not answer is asked again for so long, before the job suffers",
+        allowed.number(0, 3600),
+    )
+    checkpoint_interval_s: float = _setting(
+        0.0,
+        "s",
+        "between two background saves of a job; 0 = computed from their cost and the crash rate",
+        allowed.number(0, 86400),
+    )
     tick_s: float = _setting(1.0, "s", "how often the controllers run", allowed.number(0.05, 60))
     max_crashes: int = _setting(
         3, "attempts", "a job that lost so many workers fails", allowed.number(1, 100)

@@ -191,6 +191,14 @@ class Keys:
         """String: the controllers shall look at once."""
         return self._key("urgent")
 
+    def witness(self) -> str:
+        """String: store time when the store last answered a verb of workers or controllers."""
+        return self._key("witness")
+
+    def losses(self) -> str:
+        """Hash: crashes and GPU-seconds seen."""
+        return self._key("losses")
+
     def erasing(self) -> str:
         """Sorted set: jobs whose objects are to be erased."""
         return self._key("erasing")

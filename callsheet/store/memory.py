@@ -7,7 +7,7 @@ Public, and held to the same contract as the one in Redis.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from callsheet.records.jobs import (
     NOTHING,
@@ -85,6 +85,8 @@ class MemoryStore(MemoryBooks, Store):
         self, ticket: Ticket, *, worker: str, token: str, lease_s: float, build: str = ""
     ) -> Lease | ClaimRefused:
         rules.check_op(token)
+        if self._answered_before(token):
+            return cast(ClaimRefused, self._answer_once(token, lambda: None))
         self._witness()
         entry = self._ledger.entries.get(ticket.job_id)
         reason = attempts.refusal(entry.job if entry else None, ticket, token)
@@ -92,7 +94,7 @@ class MemoryStore(MemoryBooks, Store):
             return ClaimRefused(reason)
         if entry.job.state is State.QUEUED:
             if reason := self._turned_away(entry, worker, build):
-                return ClaimRefused(reason)
+                return cast(ClaimRefused, self._answer_once(token, lambda: ClaimRefused(reason)))
             attempts.claim(self._ledger, entry, token, lease_s, worker, self._now)
         job, mean_s = entry.job, attempts.mean_s_between_losses(self._ledger)
         return Lease(job, job.attempt, token, job.lease_until, mean_s_between_losses=mean_s)

@@ -129,6 +129,10 @@ class MemoryBooks(MemoryFleet):
         return self._ledger.backlogs[queue].first(limit)
 
     @atomic
+    def published_jobs(self, queue: str, limit: int = 100) -> list[str]:
+        return self._ledger.published[queue].first(limit)
+
+    @atomic
     def published(self) -> dict[str, int]:
         return {queue: len(ids) for queue, ids in sorted(self._ledger.published.items()) if ids}
 

@@ -321,6 +321,10 @@ class Store(Fleet, Protocol):
         """Ids at the front of one backlog, in order."""
         ...
 
+    def published_jobs(self, queue: str, limit: int = 100) -> list[str]:
+        """Ids of jobs whose ticket is in one queue, the oldest ticket first."""
+        ...
+
     def published(self) -> dict[str, int]:
         """Tickets out per queue name (only queues that have some)."""
         ...

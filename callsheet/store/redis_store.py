@@ -316,7 +316,12 @@ class RedisStore(RedisFleet, Store):
         return self._depths("backlog")
 
     def backlog_jobs(self, queue: str, limit: int = 100) -> list[str]:
-        key = self._keys.backlog(queue)
+        return self._front(self._keys.backlog(queue), limit)
+
+    def published_jobs(self, queue: str, limit: int = 100) -> list[str]:
+        return self._front(self._keys.published(queue), limit)
+
+    def _front(self, key: str, limit: int) -> list[str]:
         return cast(list[str], self._ask(lambda: self._client.zrange(key, 0, limit - 1))) if limit > 0 else []
 
     def published(self) -> dict[str, int]:

@@ -27,7 +27,7 @@ from dataclasses import replace
 
 from callsheet import errors
 from callsheet.records.jobs import Job, NewJob, Outcome
-from callsheet.records.requests import VideoRequest
+from callsheet.records.requests import PREEMPTING, VideoRequest
 from callsheet.records.states import State
 
 OP_TTL_S = 120.0  # how long the first answer to an ``op`` is kept for a repeat
@@ -145,7 +145,7 @@ def lost_text(job: Job, crashes: int) -> str:
 
 def is_urgent(job: NewJob) -> bool:
     """Whether the controllers are to look at once: it may take a GPU from another job."""
-    return job.request.tier == "pro"
+    return job.request.tier in PREEMPTING
 
 
 def parts_that_stay(parts: Iterable[str]) -> list[str]:

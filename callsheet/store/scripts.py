@@ -114,7 +114,7 @@ class Scripts:
     ) -> tuple[str, list[str]]:
         """("refused", [reason]) or ("lease", [mean seconds between losses, field, value, ...])."""
         wanted = (ticket.job_id, ticket.number, ticket.format, worker, token, lease_s, build)
-        kind, *rest = self._run("claim", *wanted)
+        kind, *rest = self._run("claim", *wanted, op=token)
         return kind, rest
 
     def renew(self, job_id: str, attempt: int, token: str, lease_s: float, *told: float | str) -> str:

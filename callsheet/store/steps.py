@@ -30,6 +30,9 @@ class Steps:
         while self._answered and self._answered[0][0] <= self._now:
             self._answers.pop(self._answered.popleft()[1], None)
 
+    def _answered_before(self, op: str) -> bool:
+        return op in self._answers
+
     def _answer_once(self, op: str, verb: Callable[[], Any]) -> Any:
         rules.check_op(op)
         if op not in self._answers:

@@ -23,10 +23,10 @@ class Tick:
         """True: begun, or begun before under this token."""
         if (number, token) == (self.number, self.token):
             return True
-        if self.token and number <= self.number:
-            return False
         if self.token and self.busy_until > now:
             self.again = True
+            return False
+        if self.token and number <= self.number:
             return False
         self.again = False
         self.number, self.token, self.busy_until = number, token, rules.micro(now + busy_s)

@@ -19,7 +19,7 @@ from callsheet.tasks.canvas import freeze_canvas
 from callsheet.tasks.eager import EagerVideoJob, is_recorded, record_here, result_or_raise, run_here
 from callsheet.tasks.job import VideoJob
 from callsheet.tasks.options import read_options
-from callsheet.tasks.publish import publish_all
+from callsheet.tasks.publish import ask_rebalance, publish_all
 from callsheet.tasks.submit import Extras, Submitter
 
 NAME = "callsheet.generate_video"
@@ -30,7 +30,8 @@ IN_A_CHAIN = "In a chain use generate_video.si(...): it takes no result of the t
 def submitter() -> Submitter:
     """The submitter of this process."""
     return wiring.once(
-        "submitter", lambda: Submitter(wiring.store(), wiring.catalog(), wiring.settings(), publish_all)
+        "submitter",
+        lambda: Submitter(wiring.store(), wiring.catalog(), wiring.settings(), publish_all, ask_rebalance),
     )
 
 

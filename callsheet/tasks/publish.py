@@ -8,12 +8,16 @@ from collections.abc import Iterable
 
 from kombu.exceptions import OperationalError
 
+from callsheet.app import CONTROL_QUEUE, app
 from callsheet.records.jobs import Ticket
 from callsheet.settings import urls
 from callsheet.store.protocol import Store
 from callsheet.tasks.ticket import attempt
 
 log = logging.getLogger(__name__)
+
+TICK = "callsheet.tick"  # the controllers' task
+REBALANCE = "rebalance"  # its round that chooses victims
 
 
 def publish(ticket: Ticket) -> bool:
@@ -36,6 +40,22 @@ def publish(ticket: Ticket) -> bool:
         log.warning("ticket %s not published (%s): the job waits and gets a new ticket", ticket.id, said)
         return False
     return True
+
+
+def ask_rebalance() -> None:
+    """Let a controller look at once, not at its next tick. Without a broker the next tick must do."""
+    try:
+        app.send_task(
+            TICK,
+            args=(REBALANCE,),
+            queue=CONTROL_QUEUE,
+            routing_key=CONTROL_QUEUE,
+            ignore_result=True,
+            retry=False,
+            add_to_parent=False,
+        )
+    except (OperationalError, OSError) as fault:
+        log.warning("no controller was asked to look at once (%s)", urls.untrusted(fault) or fault)
 
 
 def release(store: Store, queue: str) -> int:

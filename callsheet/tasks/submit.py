@@ -39,6 +39,7 @@ class Submitter:
     """Turns arguments into a recorded job. Thread-safe; one per process.
 
     ``publish`` takes the tickets that the job's queue has room for; None = nothing is released.
+    ``ask`` lets the controllers look at once, for a job that may take a GPU from another.
     """
 
     def __init__(
@@ -47,10 +48,11 @@ class Submitter:
         catalog: Catalog,
         settings: Settings,
         publish: Callable[[Iterable[Ticket]], int] | None,
+        ask: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._catalog, self._settings = store, catalog, settings
-        self._publish, self._clock = publish, clock
+        self._publish, self._ask, self._clock = publish, ask, clock
         self._fleet: tuple[float, frozenset[str]] = (-FLEET_S, frozenset())
 
     def submit(self, arguments: Mapping[str, Any], extras: Extras = Extras()) -> Submitted:
@@ -64,6 +66,8 @@ class Submitter:
         )
         if self._publish is not None:
             self._publish(answer.tickets)
+            if answer.urgent:
+                self._ask()
         return answer
 
     def _new_job(self, arguments: Mapping[str, Any], extras: Extras) -> NewJob:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -23,6 +24,9 @@ class Performer(Protocol):
         """
         ...
 
+
+UNKNOWN = "unknown-format"  # the refusal of a ticket that a newer version wrote
+PASS_ON_S = 0.5
 
 _make: Callable[[], Performer] | None = None
 _performer: Performer | None = None
@@ -57,6 +61,8 @@ def attempt(self: Task, job_id: str, number: int, queue: str, format: int = 1) -
     if not _sound(ticket):
         raise Ignore("ticket refused: malformed")
     answer = performer().perform(ticket)
+    if answer == UNKNOWN:
+        pass_on(ticket)
     if not isinstance(answer, State):
         self.send_event("task-rejected", requeue=False)
         raise Ignore(f"ticket refused: {answer}")
@@ -64,6 +70,23 @@ def attempt(self: Task, job_id: str, number: int, queue: str, format: int = 1) -
         self.send_event("task-retried", exception="handed back", traceback="")
         raise Ignore("handed back")
     return {"job": job_id, "state": str(answer)}
+
+
+def pass_on(ticket: Ticket) -> None:
+    """Leave a ticket of a newer version to a newer worker: back into its queue, behind the others.
+
+    The pause lets such a worker take it first, and keeps a fleet without one from spinning.
+    """
+    attempt.apply_async(
+        args=(ticket.job_id, ticket.number, ticket.queue, ticket.format),
+        task_id=ticket.id,
+        queue=ticket.queue,
+        routing_key=ticket.queue,
+        declare=[],
+        ignore_result=True,
+        add_to_parent=False,
+    )
+    time.sleep(PASS_ON_S)
 
 
 def _sound(ticket: Ticket) -> bool:

@@ -7,12 +7,13 @@ import logging
 from callsheet import wiring
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Ticket
-from callsheet.records.states import State
+from callsheet.records.states import TERMINAL, State
 from callsheet.store.protocol import Store
 from callsheet.tasks.deliver import deliver
 from callsheet.tasks.publish import release
 from callsheet.workers.journal import SlateJournal
 from callsheet.workers.perform import Performer, set_threads
+from callsheet.workers.replay import build_id
 from callsheet.workers.resident import ResidentModels
 from callsheet.workers.slate import Slate
 
@@ -34,7 +35,7 @@ class Attendant:
             catalog=wiring.catalog(),
             settings=settings,
             resident=ResidentModels(settings.max_resident_models),
-            journal=SlateJournal(slate),
+            journal=SlateJournal(slate, build_id()),
             worker=gpu.name,
         )
 
@@ -45,7 +46,7 @@ class Attendant:
         """
         answer = self._performer.perform(ticket)
         try:
-            follow_up(wiring.store(), ticket, delivered=isinstance(answer, State))
+            follow_up(wiring.store(), ticket, delivered=answer in TERMINAL)
         except Exception as fault:  # noqa: BLE001  the outcome is recorded: nothing here may end otherwise
             log.warning("after job %s: %r; the controllers go on from here", ticket.job_id, fault)
         return answer

@@ -26,9 +26,11 @@ from callsheet.app import app
 from callsheet.errors import SettingsError
 from callsheet.records.gpus import Gpu
 from callsheet.settings.sources import GPU_VARIABLE
+from callsheet.tasks.panel import set_flag
 from callsheet.tasks.publish import release
 from callsheet.tasks.ticket import Performer, set_performer
-from callsheet.workers.keeper import Keeper, KeeperThread
+from callsheet.workers.keeper import Keeper, Pace
+from callsheet.workers.keeper_thread import KeeperThread
 from callsheet.workers.slate import Running, Slate
 from callsheet.workers.subscriber import Subscriber, subscribe_step
 
@@ -77,16 +79,22 @@ class GpuWorker:
             self.slate,
             gpu,
             subscriber=self.subscriber,
-            lease_s=settings.lease_s,
-            renew_s=settings.renew_s,
+            pace=Pace(
+                lease_s=settings.lease_s,
+                renew_s=settings.renew_s,
+                yield_grace_s=settings.yield_grace_s,
+                stuck_s=settings.stuck_s,
+                max_crashes=settings.max_crashes,
+            ),
             refill=lambda queue: release(wiring.store(), queue),
         )
         set_performer(lambda: self._attendant(gpu))
+        set_flag(self._keeper.tell)
 
     def warm(self, **_: Any) -> None:
         """In the child, at its start: import torch and diffusers now, not in the first job, then say so."""
-        importlib.import_module("callsheet.workers.attend")
-        self.slate.write_running(Running(pid=os.getpid()))
+        attend = importlib.import_module("callsheet.workers.attend")
+        self.slate.write_running(Running(pid=os.getpid(), build=attend.build_id()))
 
     def ready(self, **_: Any) -> None:
         """The worker consumes: say so, and keep its leases from now on."""
@@ -96,9 +104,8 @@ class GpuWorker:
 
     def shutting_down(self, **_: Any) -> None:
         """SIGTERM: the running job is handed back at its next step."""
-        running = self.slate.read_running()
-        if running.job_id:
-            self.slate.write_order(running.token, "yield")
+        if self._keeper is not None:
+            self._keeper.leave_soon()
 
     def shutdown(self, **_: Any) -> None:
         """The pool has ended."""

@@ -22,11 +22,15 @@ class Journal(Protocol):
         ...
 
     def phase(self, name: str) -> None:
-        """What it does now: load, encode, denoise, decode, store."""
+        """What it does now: load, restore, encode, denoise, decode, store."""
+        ...
+
+    def loaded(self, loading_s: float) -> None:
+        """GPU-seconds spent loading so far."""
         ...
 
     def order(self) -> str:
-        """The order for this attempt: "", cancel, yield or fenced."""
+        """The order for this attempt: "", yield, leave, cancel or fenced."""
         ...
 
     def end(self, resident: tuple[str, ...]) -> None:
@@ -37,8 +41,8 @@ class Journal(Protocol):
 class SlateJournal:
     """Over the slate to the parent's keeper: no network on the way of a step."""
 
-    def __init__(self, slate: Slate) -> None:
-        self._slate = slate
+    def __init__(self, slate: Slate, build: str = "") -> None:
+        self._slate, self._build = slate, build
         self._now = Running()
 
     def begin(self, lease: Lease) -> None:
@@ -49,10 +53,12 @@ class SlateJournal:
                 job_id=job.id,
                 attempt=lease.attempt,
                 token=lease.token,
+                ticket=job.ticket,
                 queue=job.queue,
                 steps=job.request.steps,
                 pid=os.getpid(),
                 resident=self._now.resident,
+                build=self._build,
             )
         )
 
@@ -64,13 +70,17 @@ class SlateJournal:
         """What it does now."""
         self._say(replace(self._now, phase=name))
 
+    def loaded(self, loading_s: float) -> None:
+        """GPU-seconds spent loading so far."""
+        self._say(replace(self._now, loading_s=loading_s))
+
     def order(self) -> str:
         """The order that the keeper wrote for this attempt."""
         return self._slate.read_order(self._now.token)
 
     def end(self, resident: tuple[str, ...]) -> None:
         """It has ended: the keeper stops renewing."""
-        self._say(Running(pid=os.getpid(), resident=resident))
+        self._say(Running(pid=os.getpid(), resident=resident, build=self._build))
 
     def _say(self, running: Running) -> None:
         self._now = running
@@ -101,6 +111,10 @@ class StoreJournal:
         self._now = replace(self._now, phase=name)
         self._renew()
 
+    def loaded(self, loading_s: float) -> None:
+        """GPU-seconds spent loading so far."""
+        self._now = replace(self._now, loading_s=loading_s)
+
     def order(self) -> str:
         """The order that came with the last renewal."""
         return self._order
@@ -119,4 +133,5 @@ class StoreJournal:
             step=now.step,
             steps=now.steps,
             phase=now.phase,
+            loading_s=now.loading_s,
         )

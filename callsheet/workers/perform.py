@@ -1,70 +1,47 @@
-"""One attempt: claim, load, render, encode, store, finish; stopped within a step when an order says so."""
+"""One attempt: claim, load, resume, render, encode, store, finish; stopped within a step by an order."""
 
 from __future__ import annotations
 
 import logging
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 from callsheet import wiring
-from callsheet.artifacts.films import film_keys, store_film
+from callsheet.artifacts.checkpoints import drop_all
+from callsheet.artifacts.films import FilmKeys, film_keys, store_film
 from callsheet.artifacts.objects import Objects
 from callsheet.catalog import Catalog
-from callsheet.errors import CallsheetError, Unreachable
+from callsheet.errors import CallsheetError, StorageError
 from callsheet.records.jobs import Outcome, Ticket
 from callsheet.records.models import ModelSpec
 from callsheet.records.states import State
 from callsheet.settings import Settings
 from callsheet.store.protocol import ClaimRefused, Lease, Store
+from callsheet.workers.beginning import Beginning, find_beginning
+from callsheet.workers.clocks import Clocks
 from callsheet.workers.encode import encode_mp4
 from callsheet.workers.frames import Frames, frames_sha256
+from callsheet.workers.insist import insist, persist
 from callsheet.workers.journal import Journal, StoreJournal
+from callsheet.workers.keeping import Keeping
 from callsheet.workers.manifest import Attempt, build_manifest
 from callsheet.workers.pipelines import LoadedPipeline, load_pipeline
 from callsheet.workers.render import render
+from callsheet.workers.replay import NotReplayable, belonging, build_id
 from callsheet.workers.resident import ResidentModels
+from callsheet.workers.running import RunningAttempt, Stopped
+from callsheet.workers.saver import SaveCosts, Saver
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
-
-AWAY_S = 900.0  # how long a finished film waits for a store that is away
-PAUSE_S = 0.5  # between two tries
-
-
-class Stopped(Exception):
-    """An order ended the attempt at a step: cancel, yield or fenced."""
-
-    def __init__(self, order: str) -> None:
-        super().__init__(order)
-        self.order = order
-
-
-@dataclass
-class Clocks:
-    """Where the attempt's time went, by the monotonic clock, in seconds."""
-
-    claimed: float = field(default_factory=time.monotonic)
-    first_step: float = 0.0  # when the denoiser was first called
-    loading_s: float = 0.0
-
-    def ran_s(self) -> float:
-        """Seconds since the claim."""
-        return time.monotonic() - self.claimed
-
-    def timings(self) -> dict[str, float]:
-        """For the manifest."""
-        return {
-            "load_s": round(self.loading_s, 6),
-            "claim_to_first_step_s": round(self.first_step - self.claimed, 6),
-            "run_s": round(self.ran_s(), 6),
-        }
 
 
 class Performer:
@@ -83,11 +60,17 @@ class Performer:
     ) -> None:
         self._store, self._objects, self._catalog = store, objects, catalog
         self._settings, self._resident, self._journal, self._worker = settings, resident, journal, worker
+        self._build = build_id()
+        self._save_costs = SaveCosts({})
 
     def perform(self, ticket: Ticket) -> State | str:
         """Run the attempt that the ticket permits. Answers the job's state, or why the ticket was refused."""
         claim = self._store.claim(
-            ticket, worker=self._worker, token=uuid.uuid4().hex, lease_s=self._settings.lease_s
+            ticket,
+            worker=self._worker,
+            token=uuid.uuid4().hex,
+            lease_s=self._settings.lease_s,
+            build=self._build,
         )
         if isinstance(claim, ClaimRefused):
             return claim.reason
@@ -98,42 +81,112 @@ class Performer:
             self._journal.end(self._resident.names)
 
     def _run(self, lease: Lease) -> State | str:
-        clocks = Clocks()
+        """The attempt and its end. A storage that is away is no fault of a job with kept steps: it waits."""
+        clocks, keys = Clocks(), film_keys(lease.job.id, lease.attempt, lease.token)
         try:
-            outcome = self._produce(lease, clocks)
+            outcome = self._produce(lease, clocks, keys)
         except Stopped as stop:
-            return self._stop(lease, stop.order, clocks)
+            return self._stop(lease, stop, clocks)
         except CallsheetError as fault:
             log.warning("job %s failed: %s", lease.job.id, fault)
             outcome = _failure(fault, clocks)
         except Exception as fault:
             log.exception("job %s failed on an internal error", lease.job.id)
             outcome = _failure(fault, clocks)
-        wrote = self._insist(
+        wrote = insist(
             lambda op: self._store.finish(lease.job.id, lease.attempt, lease.token, outcome, op=op)
         )
-        return outcome.state if wrote else "fenced"
+        if not wrote:
+            self._drop_film(keys)
+            return "fenced"
+        if outcome.state is State.SUCCEEDED:
+            self._drop_checkpoints(lease.job.id)
+        return outcome.state
 
-    def _produce(self, lease: Lease, clocks: Clocks) -> Outcome:
+    def _produce(self, lease: Lease, clocks: Clocks, keys: FilmKeys) -> Outcome:
         request = lease.job.request
         pipeline = self._load(self._catalog.get(request.model), clocks)
-        frames = render(
-            pipeline,
-            request,
-            on_step=self._on_step,
-            on_phase=lambda name: self._on_phase(name, clocks),
-        )
-        self._journal.phase("store")
-        film, manifest, digest = self._keep(lease, pipeline, frames, clocks)
+        attempt = self._attempt(lease, pipeline, clocks)
+        try:
+            frames = self._render(lease, pipeline, attempt)
+            attempt.on_phase("store")
+            film, manifest, digest = self._keep_film(lease, pipeline, frames, clocks, keys)
+        except Stopped as stop:
+            stop.kept_s = attempt.keeping.kept_useful_s
+            raise
+        finally:
+            attempt.saver.close()
         return Outcome(
             state=State.SUCCEEDED,
             film=film,
             manifest=manifest,
             frames_sha256=digest,
             step=request.steps,
-            gpu_s_useful=clocks.ran_s() - clocks.loading_s,
-            gpu_s_loading=clocks.loading_s,
+            spent=clocks.spent(clocks.useful_s()),
         )
+
+    def _attempt(self, lease: Lease, pipeline: LoadedPipeline, clocks: Clocks) -> RunningAttempt:
+        extra = asdict(belonging(pipeline, lease.job.request))
+        keeping = Keeping(lease, self._store, self._objects, extra, self._build)
+        saver = Saver(
+            keeping.save,
+            model=lease.job.request.model,
+            costs=self._save_costs,
+            mean_s_between_losses=lease.mean_s_between_losses,
+            fixed_interval_s=self._settings.checkpoint_interval_s,
+        )
+        return RunningAttempt(lease, self._store, self._journal, clocks, keeping, saver)
+
+    def _render(self, lease: Lease, pipeline: LoadedPipeline, attempt: RunningAttempt) -> Frames:
+        """From where the job was, or from step 0 when that cannot be."""
+        beginning = self._begin(lease, pipeline)
+        attempt.resumed = beginning.snapshot is not None
+        arguments: dict[str, Any] = {"on_step": attempt.on_step, "on_phase": attempt.on_phase}
+        try:
+            return render(pipeline, lease.job.request, resume=beginning.snapshot, **arguments)
+        except NotReplayable as refusal:
+            if beginning.snapshot is None:
+                raise
+            said = str(refusal)
+        self._say_beginning(lease, Beginning(reason=said))
+        attempt.resumed = False
+        return render(pipeline, lease.job.request, **arguments)
+
+    def _begin(self, lease: Lease, pipeline: LoadedPipeline) -> Beginning:
+        """Where it begins, as the record says from now on."""
+        job = lease.job
+        if job.checkpoint is None:
+            if job.attempt > 1 and job.step:
+                self._say_beginning(lease, Beginning(reason="no step of it was kept"))
+            return Beginning()
+        self._journal.phase("restore")
+        try:
+            beginning = find_beginning(
+                job,
+                belonging(pipeline, job.request),
+                self._objects,
+                patience_s=self._settings.storage_patience_s,
+            )
+        except StorageError as fault:
+            raise Stopped("leave", f"its checkpoint cannot be read: {fault}") from None
+        self._say_beginning(lease, beginning)
+        self._journal.step(beginning.step, job.steps)
+        return beginning
+
+    def _say_beginning(self, lease: Lease, beginning: Beginning) -> None:
+        owned = insist(
+            lambda op: self._store.start_from(
+                lease.job.id,
+                lease.attempt,
+                lease.token,
+                step=beginning.step,
+                exact=beginning.exact,
+                reason=beginning.reason,
+                op=op,
+            )
+        )
+        if not owned:
+            raise Stopped("fenced")
 
     def _load(self, spec: ModelSpec, clocks: Clocks) -> LoadedPipeline:
         self._journal.phase("load")
@@ -142,28 +195,14 @@ class Performer:
             return self._resident.get(spec.name, lambda: self._load_now(spec))
         finally:
             clocks.loading_s = time.monotonic() - began
+            self._journal.loaded(clocks.loading_s)
 
     def _load_now(self, spec: ModelSpec) -> LoadedPipeline:
         source = str(self._catalog.resolve_source(spec))
         return load_pipeline(source, revision=spec.revision, dtype=spec.dtype, tiling=spec.tiling)
 
-    def _on_step(self, done: int, total: int, _take: Callable[[], Any]) -> None:
-        self._journal.step(done, total)
-        self._obey()
-
-    def _on_phase(self, name: str, clocks: Clocks) -> None:
-        if name == "denoise":
-            clocks.first_step = time.monotonic()
-        self._journal.phase(name)
-        self._obey()
-
-    def _obey(self) -> None:
-        order = self._journal.order()
-        if order:
-            raise Stopped(order)
-
-    def _keep(
-        self, lease: Lease, pipeline: LoadedPipeline, frames: Frames, clocks: Clocks
+    def _keep_film(
+        self, lease: Lease, pipeline: LoadedPipeline, frames: Frames, clocks: Clocks, keys: FilmKeys
     ) -> tuple[str, str, str]:
         """Encode and store the film and its manifest. Answers both URLs and the hash of the frames."""
         job, digest = lease.job, frames_sha256(frames)
@@ -181,38 +220,39 @@ class Performer:
                 job.request, pipeline, encoding, attempt, frames_sha256=digest
             )
             manifest["timings"] = clocks.timings()
-            keys = film_keys(job.id, lease.attempt, lease.token)
-            film, manifest_url = store_film(self._objects(), keys, mp4, manifest)
+            film, manifest_url = persist(
+                lambda: store_film(self._objects(), keys, mp4, manifest), self._settings.storage_patience_s
+            )
         return film, manifest_url, digest
 
-    def _stop(self, lease: Lease, order: str, clocks: Clocks) -> State | str:
+    def _stop(self, lease: Lease, stop: Stopped, clocks: Clocks) -> State | str:
         """End an attempt that was told to. A cancelled job has ended in the record already."""
-        if order != "yield":
-            log.info("job %s stopped: %s", lease.job.id, order)
-            return State.CANCELLED if order == "cancel" else order
-        handed = self._insist(
+        if stop.order not in ("yield", "leave"):
+            log.info("job %s stopped: %s", lease.job.id, stop.order)
+            return State.CANCELLED if stop.order == "cancel" else stop.order
+        why = "gave its GPU to another" if stop.order == "yield" else "its worker leaves"
+        handed = insist(
             lambda op: self._store.hand_back(
                 lease.job.id,
                 lease.attempt,
                 lease.token,
-                reason="told to yield",
-                gpu_s_wasted=clocks.ran_s(),
+                reason=f"{why}, {stop.reason}",
+                spent=clocks.spent(stop.kept_s),
+                preempted=stop.order == "yield",
                 op=op,
             )
         )
         return State.PENDING if handed else "fenced"
 
-    def _insist(self, verb: Callable[[str], T]) -> T:
-        """Repeat one verb, under one op, until the store answers: what was computed is not thrown away."""
-        op, ends = uuid.uuid4().hex, time.monotonic() + AWAY_S
-        while True:
-            try:
-                return verb(op)
-            except Unreachable as fault:
-                if time.monotonic() > ends:
-                    raise
-                log.warning("%s; tried again", fault)
-                time.sleep(PAUSE_S)
+    def _drop_film(self, keys: FilmKeys) -> None:
+        """A ghost leaves nothing behind."""
+        for key in (keys.film, keys.manifest):
+            with suppress(StorageError):
+                self._objects().delete(key)
+
+    def _drop_checkpoints(self, job_id: str) -> None:
+        """Beside the next job; what it misses, the janitor sweeps."""
+        threading.Thread(target=_drop_quietly, args=(self._objects(), job_id), daemon=True).start()
 
 
 def perform_here(ticket: Ticket, store: Store) -> State | str:
@@ -237,6 +277,13 @@ def set_threads(settings: Settings) -> None:
         torch.set_num_threads(settings.torch_threads)
 
 
+def _drop_quietly(objects: Objects, job_id: str) -> None:
+    try:
+        drop_all(objects, job_id)
+    except StorageError as fault:
+        log.info("checkpoints of job %s stay for the janitor: %s", job_id, fault)
+
+
 def _failure(fault: Exception, clocks: Clocks) -> Outcome:
     known = isinstance(fault, CallsheetError)
     message = (
@@ -246,6 +293,5 @@ def _failure(fault: Exception, clocks: Clocks) -> Outcome:
         state=State.FAILED,
         error_type=type(fault).__name__,
         error=message,
-        gpu_s_wasted=clocks.ran_s() - clocks.loading_s,
-        gpu_s_loading=clocks.loading_s,
+        spent=clocks.spent(0.0),
     )

@@ -25,11 +25,14 @@ class Running:
     job_id: str = ""
     attempt: int = 0
     token: str = ""
+    ticket: int = 0  # number of the ticket that it was claimed with
     queue: str = ""
     step: int = 0
     steps: int = 0
     phase: str = ""
+    loading_s: float = 0.0  # GPU-seconds spent loading so far
     pid: int = 0
+    build: str = ""  # of the child: where it is equal, films are bit for bit
     resident: tuple[str, ...] = ()
 
 
@@ -53,7 +56,11 @@ class Slate:
     # -- the parent's half
 
     def write_order(self, token: str, order: str) -> None:
-        """An order for the attempt that holds ``token``: "cancel", "yield", "fenced"; "" takes it back."""
+        """An order for the attempt that holds ``token``; "" takes it back.
+
+        yield: give the GPU up with a checkpoint, or not at all. leave: give it up, with a checkpoint if that
+        works. cancel, fenced: stop, nothing is wanted any more.
+        """
         self._write(HALF, {"token": token, "order": order})
 
     def read_order(self, token: str) -> str:

@@ -17,6 +17,7 @@ from callsheet.order import SubscriptionOrder
 from callsheet.records.gpus import Gpu
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.fit import need_gib
+from callsheet.routing.queues import direct_queue
 from callsheet.routing.subscription import subscribe
 from callsheet.settings import Settings
 
@@ -30,6 +31,7 @@ class Subscriber:
 
     def __init__(self, gpu: Gpu, catalog: Catalog, settings: Settings) -> None:
         self._gpu, self._settings = gpu, settings
+        self._direct = direct_queue(gpu.name)  # what was chosen for this very worker comes first
         self._lanes = own_lanes(catalog)
         self.queues: tuple[str, ...] = ()
 
@@ -49,7 +51,7 @@ class Subscriber:
 
     def reconcile(self, consumer: Any) -> None:
         """Make the worker's consumers equal to what is wanted. Runs in the worker's event loop."""
-        wanted = self.queues
+        wanted = (self._direct, *self.queues) if self.queues else ()
         serving = {queue.name for queue in consumer.task_consumer.queues}
         SubscriptionOrder.wanted = wanted
         for queue in set(serving).difference(wanted):

@@ -18,12 +18,13 @@ from callsheet.records.states import State
 from callsheet.settings import Settings
 from callsheet.store.memory import MemoryStore
 from callsheet.store.protocol import Lease
-from callsheet.workers import perform
+from callsheet.workers import insist, perform
 from callsheet.workers.journal import StoreJournal
 from callsheet.workers.perform import Performer
 from callsheet.workers.resident import ResidentModels
 from tests.support.clock import Clock
 from tests.support.jobs import op, queued, reap
+from tests.support.live import until
 from tests.support.tiny import tiny_folder
 
 pytestmark = pytest.mark.torch
@@ -59,7 +60,7 @@ class Recording(StoreJournal):
 class Stage:
     """A performer over a memory store and a folder."""
 
-    def __init__(self, folder: Path, models: Path, storage_url: str = "") -> None:
+    def __init__(self, folder: Path, models: Path, storage_url: str = "", **settings: Any) -> None:
         self.clock = Clock()
         self.store = MemoryStore(self.clock)
         self.films = folder / "films"
@@ -70,7 +71,7 @@ class Stage:
             store=self.store,
             objects=lambda: self.objects,
             catalog=self.catalog,
-            settings=Settings(data_dir=folder),
+            settings=Settings(data_dir=folder, storage_patience_s=0.0, **settings),
             resident=ResidentModels(2),
             journal=self.journal,
             worker="h100-0@test",
@@ -83,7 +84,7 @@ class Stage:
         return self.performer.perform(ticket), self.store.get(ticket.job_id)
 
     def files(self) -> list[str]:
-        return sorted(path.name for path in self.films.rglob("*") if path.is_file())
+        return sorted(key.rpartition("/")[2] for key in self.objects.list())
 
 
 @pytest.fixture
@@ -140,9 +141,13 @@ def test_a_job_that_yields_goes_back_and_gives_the_same_film_later(stage: Stage)
     state, job = stage.run(ticket)
     assert state is job.state is State.PENDING
     assert (job.preemptions, job.crashes) == (1, 0)
-    assert job.gpu_s_wasted > 0
+    assert (job.step, job.checkpoint is not None) == (2, True)
+    assert job.gpu_s_useful > 0
     (again,) = stage.store.release(ticket.queue, op=op())
-    assert stage.run(again)[1].frames_sha256 == whole
+    _, resumed = stage.run(again)
+    assert resumed.frames_sha256 == whole
+    assert (resumed.from_step, resumed.exact, resumed.restarts) == (2, True, 0)
+    until(lambda: stage.files() == ["film.json", "film.json", "film.mp4", "film.mp4"])
 
 
 def test_a_ghost_writes_nothing_into_the_record(stage: Stage) -> None:
@@ -215,7 +220,7 @@ def test_a_finished_film_waits_for_a_store_that_is_away(
         return finish(*args, op=op, **kwargs)
 
     monkeypatch.setattr(stage.store, "finish", flaky)
-    monkeypatch.setattr(perform, "PAUSE_S", 0.0)
+    monkeypatch.setattr(insist, "PAUSE_S", 0.0)
     assert stage.run(stage.job())[0] is State.SUCCEEDED
     assert len(tries) == 3
     assert len(set(tries)) == 1  # one op: a lost reply changes nothing

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from pathlib import Path
 from typing import Any
 
 from callsheet.artifacts.films import film_keys, store_film
-from callsheet.artifacts.objects import open_objects
+from callsheet.artifacts.objects import Objects, open_objects
 from callsheet.catalog import load_catalog
-from callsheet.records.jobs import Job, Outcome, Spent, Ticket
+from callsheet.records.gpus import Gpu
+from callsheet.records.jobs import Checkpoint, Job, Outcome, Spent, Ticket
 from callsheet.records.states import State
 from callsheet.settings import Settings
 from callsheet.store import open_store
@@ -41,15 +43,46 @@ class Hand:
         assert isinstance(lease, Lease), lease
         return lease
 
+    def keep(self, lease: Lease, step: int, *, data: bytes = b"latents") -> Checkpoint:
+        """Save a checkpoint of the running attempt, its object included."""
+        name, fence = lease.job.id, (lease.job.id, lease.attempt, lease.token)
+        build = "b1" if lease.job.strict else ""
+        key = f"checkpoints/{name}/{lease.attempt}-{step}"
+        kept = Checkpoint(step, key, hashlib.sha256(data).hexdigest(), len(data), build)
+        self.objects.put(key, data)
+        self.store.renew(*fence, lease_s=60, step=step, steps=8, phase="denoise")
+        assert self.store.keep_checkpoint(*fence, kept, useful_s=1.5, op=uuid.uuid4().hex) is not None
+        return kept
+
+    def hand_back(self, lease: Lease, reason: str = "yields") -> None:
+        """End the attempt as one that was told to yield."""
+        fence, spent = (lease.job.id, lease.attempt, lease.token), Spent(useful=1.5)
+        assert self.store.hand_back(*fence, reason=reason, spent=spent, op=uuid.uuid4().hex)
+
+    def beat(self, name: str = "t4-0@here", **facts: Any) -> Gpu:
+        """Register a GPU for a minute, as its worker does."""
+        known = {
+            "gpu_class": name.rpartition("@")[0].rpartition("-")[0],
+            "vram_gib": 16,
+            "uuid": "declared-0",
+        }
+        gpu = Gpu(**{"name": name, "host": "here", "index": 0, **known, **facts})
+        self.store.beat_gpu(gpu, ttl_s=60)
+        return gpu
+
+    @property
+    def objects(self) -> Objects:
+        """Where films and checkpoints lie."""
+        return open_objects(self.settings.storage_url)
+
     def succeed(self, job_id: str, film: bytes) -> Job:
         """Run the job to its end; ``film`` is what its mp4 holds."""
         lease = self.claim(job_id)
-        objects = open_objects(self.settings.storage_url)
         self.settings.data_dir.mkdir(parents=True, exist_ok=True)
         mp4 = Path(self.settings.data_dir, f"{job_id}.mp4")
         mp4.write_bytes(film)
         keys = film_keys(job_id, lease.attempt, lease.token)
-        film_url, manifest_url = store_film(objects, keys, mp4, {"job": job_id})
+        film_url, manifest_url = store_film(self.objects, keys, mp4, {"job": job_id})
         mp4.unlink()
         steps = lease.job.request.steps
         self.store.renew(

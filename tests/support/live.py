@@ -92,7 +92,15 @@ class Live:
             )
         return self.processes[name]
 
-    def worker(self, name: str = "a100-0", gpu_class: str = "a100", *, wait: bool = True) -> Gpu:
+    def worker(
+        self,
+        name: str = "a100-0",
+        gpu_class: str = "a100",
+        *,
+        wait: bool = True,
+        module: str = "callsheet.app",
+        env: dict[str, str] | None = None,
+    ) -> Gpu:
         """A GPU worker with a declared GPU; waits until it is registered."""
         vram = KNOWN[gpu_class].vram_gib
         full = f"{name}@test"
@@ -102,7 +110,8 @@ class Live:
             "worker",
             *("--pool", "prefork", "--concurrency", "1", "--hostname", full),
             *("--without-gossip", "--without-mingle", "--loglevel", "INFO"),
-            env={"CALLSHEET_GPU": json.dumps({**gpu, "index": 0, "declared": True})},
+            env={"CALLSHEET_GPU": json.dumps({**gpu, "index": 0, "declared": True}), **(env or {})},
+            module=module,
         )
         return self.wait_for_gpu(full) if wait else Gpu(full, gpu_class, vram, "declared-0", "test", 0)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import diffusers
 import torch
+from diffusers.pipelines.ltx2.connectors import LTX2TextConnectors
 
 from callsheet.workers.quiet import quiet
 from callsheet.workers.tiny import TINY
@@ -206,6 +207,73 @@ def hunyuan() -> Any:
     return _made(make)
 
 
+@functools.cache
+def ltx2() -> Any:
+    """Film and sound: steps its own scheduler and a deep copy. Called with an encoded prompt."""
+
+    def make() -> Any:
+        vae = diffusers.AutoencoderKLLTX2Video(
+            latent_channels=4,
+            block_out_channels=(8, 8, 8, 8),
+            decoder_block_out_channels=(8, 8, 8),
+            layers_per_block=(1, 1, 1, 1, 1),
+            decoder_layers_per_block=(1, 1, 1, 1),
+        )
+        audio_vae = diffusers.AutoencoderKLLTX2Audio(
+            base_channels=4, ch_mult=(1,), num_res_blocks=1, resolution=32, latent_channels=2, mel_bins=16
+        )
+        connectors = LTX2TextConnectors(
+            caption_channels=16,
+            text_proj_in_factor=1,
+            video_connector_num_attention_heads=2,
+            video_connector_attention_head_dim=8,
+            video_connector_num_layers=1,
+            video_connector_num_learnable_registers=None,
+            audio_connector_num_attention_heads=2,
+            audio_connector_attention_head_dim=8,
+            audio_connector_num_layers=1,
+            audio_connector_num_learnable_registers=None,
+            connector_rope_base_seq_len=32,
+        )
+        transformer = diffusers.LTX2VideoTransformer3DModel(
+            in_channels=4,
+            out_channels=4,
+            num_attention_heads=2,
+            attention_head_dim=8,
+            cross_attention_dim=16,
+            audio_in_channels=8,
+            audio_out_channels=8,
+            audio_num_attention_heads=2,
+            audio_attention_head_dim=4,
+            audio_cross_attention_dim=8,
+            num_layers=1,
+            caption_channels=16,
+        )
+        none = dict.fromkeys(("text_encoder", "tokenizer", "vocoder"))
+        return diffusers.LTX2Pipeline(
+            scheduler=diffusers.FlowMatchEulerDiscreteScheduler(stochastic_sampling=True),
+            vae=vae,
+            audio_vae=audio_vae,
+            connectors=connectors,
+            transformer=transformer,
+            **none,
+        )
+
+    return _made(make)
+
+
+def ltx2_call() -> dict[str, Any]:
+    encoded = {
+        f"{sign}prompt_{what}": value
+        for at, sign in enumerate(("", "negative_"))
+        for what, value in {
+            "embeds": torch.rand(1, 6, 16, generator=seeded(at)),
+            "attention_mask": torch.ones(1, 6, dtype=torch.int64),
+        }.items()
+    }
+    return call(prompt=None, **encoded)
+
+
 def hunyuan_call() -> dict[str, Any]:
     return call(
         prompt=None,
@@ -296,4 +364,5 @@ ZOO: dict[str, Case] = {
     "cog-heun": Case(cogvideo, cog_call, _of(_D.HeunDiscreteScheduler)),
     "mochi": Case(mochi, lambda: call(num_frames=7, max_sequence_length=16)),
     "hunyuan": Case(hunyuan, hunyuan_call),
+    "ltx2": Case(ltx2, ltx2_call),
 }

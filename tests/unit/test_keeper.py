@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 
 from callsheet.errors import Unreachable
-from callsheet.records.gpus import Gpu
+from callsheet.records.gpus import Gpu, GpuOrder
 from callsheet.records.states import State
 from callsheet.store.memory import MemoryStore
 from callsheet.store.protocol import Lease
-from callsheet.workers.keeper import BUSY_LOOK_S, IDLE_LOOK_S, Keeper, process_lives
+from callsheet.workers.keeper import BUSY_LOOK_S, IDLE_LOOK_S, Keeper, Pace, process_lives
 from callsheet.workers.slate import Running, Slate
 from tests.support.clock import Clock
 from tests.support.fleet import gpu
@@ -55,21 +55,31 @@ class Bench:
             self.slate,
             GPU,
             subscriber=self.wants,
-            lease_s=3.0,
-            renew_s=1.0,
+            pace=Pace(lease_s=3.0, renew_s=1.0, yield_grace_s=5.0, stuck_s=60.0),
             refill=self.refilled.append,
             alive=lambda _pid: self.alive,
+            kill=self.kill,
             clock=self.clock,
         )
 
+    def kill(self, _pid: int) -> None:
+        self.alive = False
+
     def run(self, lease: Lease, **changes: object) -> Running:
         """The child says that it runs this lease's attempt."""
-        says = Running(lease.job.id, lease.attempt, lease.token, lease.job.queue, steps=8, pid=os.getpid())
+        says = Running(
+            lease.job.id, lease.attempt, lease.token, queue=lease.job.queue, steps=8, pid=os.getpid()
+        )
         self.slate.write_running(replace(says, **changes))  # type: ignore[arg-type]
         return says
 
     def job(self, lease: Lease) -> State:
         return self.store.get(lease.job.id).state
+
+
+def away(*_: object, **__: object) -> str:
+    """In place of a verb."""
+    raise Unreachable("away")
 
 
 @pytest.fixture
@@ -136,15 +146,128 @@ def test_a_long_job_keeps_its_lease(bench: Bench) -> None:
         assert reap(bench.store, max_crashes=3) == []
 
 
-def test_the_lease_of_a_dead_child_runs_out(bench: Bench) -> None:
+def test_the_job_of_a_dead_child_goes_back_at_once(bench: Bench) -> None:
     lease = running(bench.store, lease_s=3.0)
     bench.run(lease)
     bench.keeper.look()
     bench.alive = False
-    bench.clock.advance(3.1)
+    for _ in range(3):
+        bench.keeper.look()
+    job = bench.store.get(lease.job.id)
+    assert (job.state, job.crashes, job.preemptions) == (State.PENDING, 1, 0)
+    assert bench.store.events(job.id)[-1].reason == "its process died"
+
+
+def test_a_dead_childs_job_is_told_when_the_store_is_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = running(bench.store, lease_s=3.0)
+    bench.run(lease)
     bench.keeper.look()
-    assert reap(bench.store, max_crashes=3) == [lease.job.id]
+    bench.alive = False
+    monkeypatch.setattr(bench.store, "lose", away)
+    with pytest.raises(Unreachable):
+        bench.keeper.look()
+    monkeypatch.undo()
+    bench.slate.write_running(Running(pid=os.getpid()))  # the next child is there
+    bench.alive = True
+    bench.keeper.look()
     assert bench.job(lease) is State.PENDING
+
+
+def test_a_child_that_does_not_yield_is_killed_and_that_is_no_crash(bench: Bench) -> None:
+    lease = running(bench.store)
+    bench.run(lease)
+    bench.keeper.look()
+    bench.store.order(lease.job.id, 1, "yield", reason="test", op=op())
+    for _ in range(9):
+        bench.clock.advance(1.0)
+        bench.keeper.look()
+    job = bench.store.get(lease.job.id)
+    assert (bench.alive, job.state, job.crashes, job.preemptions) == (False, State.PENDING, 0, 1)
+    assert "did not obey" in bench.store.events(job.id)[-1].reason
+
+
+def test_a_child_without_progress_is_killed(bench: Bench) -> None:
+    lease = running(bench.store)
+    bench.run(lease, phase="denoise")
+    for _ in range(63):
+        bench.keeper.look()
+        bench.clock.advance(1.0)
+    job = bench.store.get(lease.job.id)
+    assert (bench.alive, job.state, job.crashes) == (False, State.PENDING, 1)
+
+
+def test_a_signal_reaches_the_attempt_of_that_ticket_only(bench: Bench) -> None:
+    lease = running(bench.store)
+    assert not bench.keeper.tell(f"{lease.job.id}.1", "yield")  # nothing runs yet
+    bench.run(lease, ticket=1)
+    assert not bench.keeper.tell(f"{lease.job.id}.2", "yield")
+    assert bench.keeper.tell(f"{lease.job.id}.1", "yield")
+    assert bench.slate.read_order(lease.token) == "yield"
+
+
+def test_a_weaker_order_never_replaces_a_stronger_one(bench: Bench) -> None:
+    lease = running(bench.store)
+    bench.run(lease, ticket=1)
+    bench.keeper.tell(lease.job.id, "cancel")
+    bench.keeper.tell(f"{lease.job.id}.1", "yield")
+    bench.keeper.leave_soon()
+    assert bench.slate.read_order(lease.token) == "cancel"
+
+
+def test_an_order_that_was_declined_is_taken_back(bench: Bench) -> None:
+    lease = running(bench.store)
+    bench.run(lease)
+    bench.keeper.look()
+    bench.store.order(lease.job.id, 1, "yield", reason="test", op=op())
+    bench.clock.advance(1.0)
+    bench.keeper.look()
+    bench.store.decline(lease.job.id, 1, lease.token, reason="no storage", op=op())
+    bench.clock.advance(1.0)
+    bench.keeper.look()
+    assert bench.slate.read_order(lease.token) == ""
+
+
+def test_a_leaving_worker_tells_also_what_begins_just_now(bench: Bench) -> None:
+    bench.keeper.leave_soon()
+    lease = running(bench.store)
+    bench.run(lease)
+    bench.keeper.look()
+    assert bench.slate.read_order(lease.token) == "leave"
+
+
+def test_a_cordoned_gpu_is_listed_and_serves_nothing(bench: Bench) -> None:
+    bench.slate.write_running(Running(pid=os.getpid(), build="b1"))
+    bench.keeper.look()
+    bench.store.order_gpu(GPU.name, GpuOrder("cordoned", "me", "dust"), op=op())
+    bench.clock.advance(1.0)
+    bench.keeper.look()
+    (listed,) = bench.store.gpus()
+    assert (bench.wants.queues, listed.queues, listed.build) == ((), (), "b1")
+    bench.store.order_gpu(GPU.name, None, op=op())
+    bench.clock.advance(1.0)
+    bench.keeper.look()
+    assert bench.store.gpus()[0].queues == QUEUES
+
+
+@pytest.mark.parametrize(("wait_s", "order"), [(0.0, ""), (10.0, "leave")])
+def test_a_draining_gpu_gives_its_job_up_at_the_deadline(bench: Bench, wait_s: float, order: str) -> None:
+    lease = running(bench.store, lease_s=60)
+    bench.run(lease)
+    until = bench.clock.now + 10.0
+    bench.store.order_gpu(GPU.name, GpuOrder("draining", "me", "dust", give_up_at=until), op=op())
+    bench.clock.advance(wait_s)
+    bench.keeper.look()
+    assert bench.slate.read_order(lease.token) == order
+
+
+def test_a_draining_gpu_without_deadline_lets_its_job_end(bench: Bench) -> None:
+    lease = running(bench.store)
+    bench.run(lease)
+    bench.store.order_gpu(GPU.name, GpuOrder("draining", "me", "dust"), op=op())
+    bench.keeper.look()
+    assert bench.slate.read_order(lease.token) == ""
 
 
 def test_orders_reach_the_child(bench: Bench) -> None:
@@ -183,9 +306,6 @@ def test_a_claim_refills_its_queue_once(bench: Bench) -> None:
 def test_a_store_that_is_away_is_told_to_the_thread(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     lease = running(bench.store)
     bench.run(lease)
-
-    def away(*_: object, **__: object) -> str:
-        raise Unreachable("away")
 
     monkeypatch.setattr(bench.store, "renew", away)
     with pytest.raises(Unreachable):

@@ -8,11 +8,12 @@ local tick = redis.call('HMGET', name, 'number', 'token', 'busy_until')
 if tick[1] == number and tick[2] == token then
   return { '1' }
 end
-if tick[1] and num(number) <= num(tick[1]) then
-  return { '0' }
-end
+witness()
 if tick[1] and num(tick[3]) > NOW then
   redis.call('HSET', name, 'again', '1')
+  return { '0' }
+end
+if tick[1] and num(number) <= num(tick[1]) then
   return { '0' }
 end
 redis.call('HSET', name, 'number', number, 'token', token, 'busy_until', stamp(NOW + num(arg(4))), 'again', '')

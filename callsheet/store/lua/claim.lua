@@ -4,7 +4,8 @@
 --
 -- args: id, ticket, format, worker, token, lease_s, build.
 -- Answers {"refused", reason} or {"lease", mean seconds between two losses, field, value ...} with the record after
--- the claim. The token is its own op: who runs the job under this token has its first answer in the record.
+-- the claim. The token is its own op: who runs the job under this token has its first answer in the record, who was
+-- turned away in the usual memory.
 
 local id, ticket, format, worker, token, lease_s = arg(1), arg(2), num(arg(3)), arg(4), arg(5), num(arg(6))
 local build = arg(7)
@@ -24,6 +25,10 @@ local function lease()
   return { 'lease', mean_s_between_losses(), unpack(redis.call('HGETALL', key.job(id))) }
 end
 
+local memo = recall()
+if memo then
+  return memo
+end
 witness()
 if format > FORMAT then
   return refused('unknown-format')
@@ -50,11 +55,11 @@ if overdue(job) then
 end
 if redis.call('EXISTS', key.gpu_order(worker)) == 1 then
   move(job, 'pending', 'returned', worker .. ' is cordoned', {})
-  return refused('cordoned')
+  return answer(refused('cordoned'))
 end
 if filled(job.build) and job.build ~= build then
   move(job, 'held', 'held', 'waits for a worker of build ' .. job.build, {})
-  return refused('other-build')
+  return answer(refused('other-build'))
 end
 move(job, 'running', 'claimed', '', begin(job, plus(job.attempt, 1), token, worker, lease_s))
 return lease()

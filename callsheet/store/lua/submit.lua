@@ -12,7 +12,7 @@
 -- beside the usual one when tickets were answered.
 
 local id, alias, releasing = arg(1), arg(2) == '1', arg(3) == '1'
-local memo = releasing and recall()
+local memo = (releasing or arg(4) == '1') and recall()
 if memo then
   return memo
 end
@@ -82,7 +82,16 @@ redis.call('ZADD', key.jobs_tenant(job.tenant_tag), job.created_at, id)
 enter(job)
 event(job, 'submitted', '')
 local tickets = releasing and job.state == 'pending' and release(job.queue) or {}
-local urgent = arg(4) == '1' and job.state ~= 'held'
-  and redis.call('SET', key.urgent(), '1', 'NX', 'PX', URGENT_TTL_MS)
+
+-- Whether this is the first to ask for a look of the controllers.
+local function asks()
+  if arg(4) ~= '1' or job.state == 'held' or num(redis.call('GET', key.urgent()) or '0') > NOW then
+    return false
+  end
+  redis.call('SET', key.urgent(), stamp(NOW + URGENT_TTL_MS / 1000), 'PX', URGENT_TTL_MS)
+  return true
+end
+
+local urgent = asks()
 local created = { 'created', id, urgent and '1' or '', unpack(tickets) }
-return #tickets > 0 and answer(created) or created
+return (#tickets > 0 or urgent) and answer(created) or created

@@ -1,0 +1,81 @@
+"""Celery's ``revoke`` in the words of jobs; what workers do on it is in ``panel.py``.
+
+Two meanings. With ``terminate=True, signal="SIGUSR1"``, which the controllers send to one worker, the attempt
+of that ticket yields its GPU: a flag for its next step, if it runs there, and nothing else anywhere. Any
+other revoke, from Flower, from ``celery control revoke`` or from ``AsyncResult.revoke()``, means that
+somebody does not want the film: the job is cancelled in its record, so that nothing revives it.
+
+Celery's own command would store REVOKED under the ticket's id, acknowledge the message before a checkpoint is
+saved, and keep the id in every worker's set of revoked tasks.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from celery.app.control import Control
+
+from callsheet import wiring
+from callsheet.errors import JobNotFound
+from callsheet.store.protocol import Store
+
+YIELD_SIGNAL = "SIGUSR1"
+_TICKET = re.compile(r"(?P<job>.+)\.\d+")
+
+
+class JobControl(Control):
+    """``app.control`` of our app: a revoke that cancels is in the record before it is on the wire."""
+
+    def revoke(
+        self,
+        task_id: Any,
+        destination: Any = None,
+        terminate: bool = False,
+        signal: Any = "SIGTERM",
+        **kwargs: Any,
+    ) -> Any:
+        """As Celery's; see the module. Raises Unreachable when the store does not answer."""
+        if not means_yield(terminate, signal):
+            cancel_all(wiring.store(), ids_of(task_id))
+        return super().revoke(task_id, destination, terminate, signal, **kwargs)
+
+    def terminate(self, task_id: Any, destination: Any = None, signal: Any = "SIGTERM", **kwargs: Any) -> Any:
+        """As Celery's: a revoke with ``terminate``."""
+        return self.revoke(task_id, destination=destination, terminate=True, signal=signal, **kwargs)
+
+
+def means_yield(terminate: bool, signal: Any) -> bool:
+    """Whether a revoke asks for the GPU and not for the job's end."""
+    return bool(terminate) and str(signal).upper().removeprefix("SIG") == "USR1"
+
+
+def cancel_all(store: Store, ids: Iterable[str]) -> list[str]:
+    """Cancel the jobs behind job ids, aliases and ticket ids; answers the jobs that were known."""
+    known = []
+    for name in ids:
+        job_id = job_of(store, name)
+        if job_id:
+            store.cancel(job_id, reason="revoked", op=uuid.uuid4().hex)
+            known.append(job_id)
+    return known
+
+
+def job_of(store: Store, name: str) -> str:
+    """The job behind a job id, an alias or a ticket id; "" when none is known."""
+    ticket = _TICKET.fullmatch(name)
+    for candidate in (name, ticket["job"] if ticket else ""):
+        try:
+            if candidate:
+                return store.resolve(candidate)
+        except JobNotFound:
+            continue
+    return ""
+
+
+def ids_of(task_id: Any) -> list[str]:
+    """The ids in a command's argument: one, or several."""
+    found = task_id if isinstance(task_id, list | tuple | set) else [task_id]
+    return [str(name) for name in found if name]
