@@ -1,9 +1,8 @@
-"""The one door for faces (command line, HTTP, dashboard): submit, look, cancel, wait, download."""
+"""The one door for faces (command line, HTTP, dashboard): jobs from submit to download, GPUs, soundness."""
 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,12 @@ from callsheet.artifacts.objects import Probe
 from callsheet.beat.tick import ROUNDS
 from callsheet.catalog import Catalog
 from callsheet.errors import CallsheetError, JobNotFound, Refused, Unreachable
-from callsheet.records.gpus import Gpu
-from callsheet.records.jobs import Event, Job
+from callsheet.records.gpus import Gpu, GpuOrder
+from callsheet.records.jobs import AttemptRecord, Event, Job
 from callsheet.records.states import State
 from callsheet.settings import Settings, mask_url, urls
 from callsheet.store.protocol import Page
+from callsheet.tasks import gpu_orders, operators
 from callsheet.tasks.face import POLL_S
 from callsheet.tasks.generate import generate_video
 from callsheet.tasks.job import VideoJob
@@ -97,9 +97,43 @@ class Client:
         """The job's history, oldest first. Raises JobNotFound."""
         return wiring.store().events(job_id)
 
-    def cancel(self, job_id: str, *, reason: str = "cancelled by its owner") -> State:
-        """Cancel a job, queued or running. Answers the state it has now. Raises JobNotFound."""
-        return wiring.store().cancel(job_id, reason=reason, op=uuid.uuid4().hex)
+    def attempts(self, job_id: str) -> list[AttemptRecord]:
+        """The job's attempts that have ended, oldest first. Raises JobNotFound."""
+        return wiring.store().attempts(wiring.store().resolve(job_id))
+
+    def cancel(
+        self, job_id: str, *, reason: str = "cancelled by its owner", who: str = "", erase: bool = False
+    ) -> State:
+        """Cancel a job, queued or running; ``erase`` its prompt, film and checkpoints, too, however it ended.
+
+        Answers the state it has now. Raises JobNotFound, StorageError (erased in the record only).
+        """
+        return self.job(job_id).cancel(operators.signed(reason, who), erase=erase)
+
+    def requeue(
+        self, job_id: str, *, from_checkpoint: bool | None = None, reason: str = "", who: str = ""
+    ) -> State:
+        """A failed or cancelled job is made again, and its ``get()`` waits anew.
+
+        From its newest checkpoint where it has one; True: only from there, False: from step 0. Answers the
+        state it has now. Raises JobNotFound, Refused.
+        """
+        signed = operators.signed(reason, who)
+        return operators.requeue(wiring.store(), job_id, from_checkpoint=from_checkpoint, reason=signed)
+
+    def preempt(self, job_id: str, *, reason: str = "", who: str = "") -> Job:
+        """A running job saves a checkpoint, gives up its GPU at its next step and waits for another.
+
+        Answers its record as it is told. Raises JobNotFound, Refused (it does not run).
+        """
+        return operators.preempt(wiring.store(), job_id, reason=operators.signed(reason, who))
+
+    def wait_yielded(self, told: Job, *, timeout: float | None = None) -> Job:
+        """Block until the attempt that :meth:`preempt` told has ended; answers the record then.
+
+        Raises WaitTimeout, and Refused when the attempt cannot yield without losing work.
+        """
+        return operators.wait_yielded(wiring.store(), told, timeout)
 
     def watch(
         self, job_id: str, *, timeout: float | None = None, on_look: Callable[[Job], None] | None = None
@@ -153,6 +187,40 @@ class Client:
     def gpus(self) -> list[Gpu]:
         """GPUs whose worker is alive."""
         return wiring.store().gpus()
+
+    def running(self) -> list[Job]:
+        """Jobs that run now."""
+        return wiring.store().running()
+
+    def gpu_orders(self) -> dict[str, GpuOrder]:
+        """What operators said about GPUs, by name; their workers need not be alive."""
+        return wiring.store().gpu_orders()
+
+    def find_gpu(self, name: str, *, force: bool = False) -> str:
+        """The full name of a GPU that is alive or has an order, by its part before the ``@``, too.
+
+        ``force``: a full name may be unknown. Raises GpuNotFound, RequestError (several are called so).
+        """
+        return gpu_orders.find_gpu(wiring.store(), name, force=force)
+
+    def cordon(self, gpu: str, *, why: str, who: str) -> None:
+        """The GPU (full name) takes nothing new; its job goes on. Raises RequestError without a reason."""
+        gpu_orders.cordon(wiring.store(), gpu, why=why, who=who)
+
+    def drain(self, gpu: str, *, why: str, who: str, within_s: float | None = None) -> None:
+        """As :meth:`cordon`, and its job is handed back with a checkpoint after ``within_s`` seconds.
+
+        0 = at its next step; None = it may end by itself. Replaces the order before.
+        """
+        gpu_orders.drain(wiring.store(), gpu, why=why, who=who, within_s=within_s)
+
+    def uncordon(self, gpu: str) -> bool:
+        """Lift the order about a GPU (full name). False: there was none."""
+        return gpu_orders.uncordon(wiring.store(), gpu)
+
+    def wait_idle(self, gpus: Sequence[str], *, timeout: float | None = None) -> None:
+        """Block until none of these GPUs (full names) has a job. Raises WaitTimeout."""
+        gpu_orders.wait_idle(wiring.store(), gpus, timeout)
 
     def counts(self) -> dict[State, int]:
         """Jobs per state."""

@@ -21,13 +21,18 @@ class FilmKeys:
 
 
 def film_keys(job_id: str, attempt: int, token: str) -> FilmKeys:
-    """Keys that no other attempt writes: the fence (attempt, token) is part of them.
+    """Keys that no other attempt writes: the fence (attempt, token) is part of them."""
+    folder = f"{film_folder(job_id)}/{attempt}-{token[:8]}"
+    return FilmKeys(f"{folder}/film.mp4", f"{folder}/film.json")
+
+
+def film_folder(job_id: str) -> str:
+    """Below it lies what the attempts of one job store.
 
     A job id that cannot be part of a key (it came from a caller's ``task_id``) is replaced by its hash.
     """
     name = job_id if is_segment(job_id) else f"id-{hashlib.sha256(job_id.encode()).hexdigest()[:32]}"
-    folder = f"jobs/{name}/{attempt}-{token[:8]}"
-    return FilmKeys(f"{folder}/film.mp4", f"{folder}/film.json")
+    return f"jobs/{name}"
 
 
 def store_film(objects: Objects, keys: FilmKeys, mp4_path: Path, manifest: dict[str, Any]) -> tuple[str, str]:
@@ -49,3 +54,15 @@ def fetch_film(objects: Objects, film_url: str, path: str | Path, *, name: str) 
     place, key = split_url(film_url)
     target = Path(path)
     return objects.at(place).get_to(key, target / name if target.is_dir() else target)
+
+
+def drop_films(objects: Objects, job_id: str, *urls: str) -> None:
+    """Delete what any attempt of the job stored here, and the objects at ``urls``, wherever they lie.
+
+    Raises StorageError.
+    """
+    for key in objects.list(film_folder(job_id)):
+        objects.delete(key)
+    for url in filter(None, urls):
+        place, key = split_url(url)
+        objects.at(place).delete(key)

@@ -4,10 +4,12 @@
 
     run.py       one call: arguments in, exit code out        failures.py  errors to messages and exit codes
     root.py      the tree of commands                         group.py     groups that load late, and suggest
-    options.py   -o and --debug, durations                    output.py    one document as JSON or tables
+    options.py   -o and --debug, --as, durations              output.py    one document as JSON or tables
     table.py     tables to text                               words.py     numbers and times for people
-    job.py, models.py, config.py, up.py, worker.py, doctor.py: the commands, with their
-    job_view.py, model_view.py (what they show), waiting.py (why a job waits), checks.py, probes.py (doctor's)
+    door.py      the client, loaded late
+    job.py, job_act.py, gpu.py, models.py, config.py, up.py, worker.py, doctor.py: the commands, with their
+    job_view.py, attempt_view.py, gpu_view.py, model_view.py (what they show), waiting.py (why a job waits),
+    checks.py, probes.py (doctor's)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``callsheet job``: submit, list, show, watch, cancel, download."""
+"""``callsheet job``: submit, list, show, watch, download; what changes a job is in ``job_act.py``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.cli.failures import FAILED, REFUSED, TIMEOUT
+from callsheet.cli.door import client
+from callsheet.cli.failures import FAILED, TIMEOUT
 from callsheet.cli.group import Group
+from callsheet.cli.job_act import cancel, preempt, requeue
 from callsheet.cli.options import Moment, Span, common, json_wanted
 from callsheet.cli.output import emit, say
 from callsheet.cli.words import count
@@ -24,13 +26,6 @@ if TYPE_CHECKING:
 
 MAX_STDIN_CHARS = 200_001  # above every limit that the settings allow, so that a longer prompt is told
 LOOKED_AT = 1000  # jobs at the front of a backlog among which a job's place is searched
-
-
-def client() -> Client:
-    """The door to the deployment. Celery and Redis load here, not before."""
-    from callsheet.client import Client
-
-    return Client()
 
 
 @click.group(cls=Group)
@@ -59,6 +54,10 @@ def job() -> None:
 @click.option("--tenant", help="Who is served and counted (default: default).")
 @click.option(
     "--deadline", type=Moment(), help="Expires unless started by then: 10m from now, or an ISO time."
+)
+@click.option(
+    "--reproducible",
+    help="strict: resumed only where the film comes out bit for bit, also if that takes longer.",
 )
 @click.option("--idempotency-key", help="Submitting again under the same key answers the first job.")
 @click.option("--wait", is_flag=True, help="Wait for the end, with progress on stderr.")
@@ -135,19 +134,26 @@ def list_(state: str | None, tier: str | None, tenant: str, limit: int, cursor: 
 @common
 def show(job_id: str) -> None:
     """Show one job: its record, what it waits for, its attempts and history, and where its film is."""
+    from callsheet.cli.attempt_view import attempt_document, attempts
     from callsheet.cli.job_view import event_document, history, job_document, job_facts
-    from callsheet.cli.waiting import waits_for
 
     door = client()
     found = door.get(job_id)
-    events = door.events(found.id)
-    why = "" if found.ended else waits_for(found, door.gpus(), ahead=_ahead(door, found))
+    events, ended = door.events(found.id), door.attempts(found.id)
+    why = "" if found.ended else _waits_for(door, found)
     document = {
         "job": job_document(found),
         "waits_for": why or None,
+        "attempts_ended": [attempt_document(attempt) for attempt in ended],
         "events": [event_document(event) for event in events],
     }
-    emit(document, job_facts(found, waits_for=why, now=door.now()), history(events))
+    emit(document, job_facts(found, waits_for=why, now=door.now()), attempts(ended), history(events))
+
+
+def _waits_for(door: Client, found: Job) -> str:
+    from callsheet.cli.waiting import waits_for
+
+    return waits_for(found, door.gpus(), ahead=_ahead(door, found), orders=door.gpu_orders())
 
 
 def _ahead(door: Client, found: Job) -> int | None:
@@ -190,29 +196,10 @@ def _tell_ends(door: Client, jobs: Sequence[Job], timeout: float | None) -> int:
     return FAILED if errors else TIMEOUT if going_on else 0
 
 
-# -- acting --------------------------------------------------------------------------------------------------
+# -- acting, and the film ------------------------------------------------------------------------------------
 
-
-@job.command()
-@click.argument("job_ids", metavar="JOB...", nargs=-1, required=True)
-@click.option(
-    "--reason", default="cancelled by its owner", show_default=True, help="Kept in the job's history."
-)
-@common
-def cancel(job_ids: tuple[str, ...], reason: str) -> int:
-    """Cancel jobs, waiting or running. A job that has ended otherwise keeps its state (exit code 6)."""
-    from callsheet.cli.job_view import job_document, job_list
-
-    door = client()
-    found = [door.get(job_id) for job_id in dict.fromkeys(job_ids)]  # all exist, or nothing is cancelled
-    for one in found:
-        door.cancel(one.id, reason=reason)
-    jobs = [door.get(one.id) for one in found]
-    emit({"jobs": [job_document(one) for one in jobs]}, job_list(jobs))
-    kept = [one for one in jobs if one.state is not State.CANCELLED]
-    for one in kept:
-        say(f"Error: job {one.id} had ended before: it stays {one.state}")
-    return REFUSED if kept else 0
+for act in (cancel, requeue, preempt):
+    job.add_command(act)
 
 
 @job.command()

@@ -7,8 +7,9 @@ from typing import Any
 
 from callsheet.cli.table import Column, Table
 from callsheet.cli.words import NOTHING, moment, span
-from callsheet.records.jobs import Event, Job
+from callsheet.records.jobs import Checkpoint, Event, Job
 from callsheet.records.requests import VideoRequest
+from callsheet.records.states import State
 
 _LIST = (
     Column("job"),
@@ -25,6 +26,9 @@ _LIST = (
 )
 
 
+INEXACT = "no: close, not identical: resumed on another build"
+
+
 def job_document(job: Job) -> dict[str, Any]:
     """One job as JSON. Keys and units: ``docs/cli.md``. What is not (yet) there is null."""
     return {
@@ -37,6 +41,7 @@ def job_document(job: Job) -> dict[str, Any]:
         "gpu_class": job.gpu_class,
         "need_gib": round(job.need_gib, 2),
         **_progress(job),
+        **_steps_kept(job),
         **_times(job),
         **_costs(job),
         "film_url": job.film or None,
@@ -44,6 +49,7 @@ def job_document(job: Job) -> dict[str, Any]:
         "frames_sha256": job.frames_sha256 or None,
         "error_type": job.error_type or None,
         "error": job.error or None,
+        "erased": job.erased,
         "request": _request(job.request),
     }
 
@@ -59,6 +65,20 @@ def _progress(job: Job) -> dict[str, Any]:
         "crashes": job.crashes,
         "preemptions": job.preemptions,
     }
+
+
+def _steps_kept(job: Job) -> dict[str, Any]:
+    return {
+        "exact": job.exact,
+        "from_step": job.from_step,
+        "checkpoint": _checkpoint(job.checkpoint) if job.checkpoint else None,
+        "restarts": job.restarts,
+        "waits_for_build": job.build if job.build and job.state is State.HELD else None,
+    }
+
+
+def _checkpoint(kept: Checkpoint) -> dict[str, Any]:
+    return {"step": kept.step, "size_bytes": kept.size, "key": kept.key, "format": kept.format}
 
 
 def _times(job: Job) -> dict[str, Any]:
@@ -96,6 +116,7 @@ def _request(request: VideoRequest) -> dict[str, Any]:
         "deadline_at": request.deadline or None,
         "not_before_at": request.not_before or None,
         "idempotency_key": request.idempotency_key or None,
+        "reproducible": request.reproducible or None,
     }
 
 
@@ -141,6 +162,8 @@ def job_facts(job: Job, *, waits_for: str, now: float) -> Table:
         "error": f"{job.error_type}: {job.error}" if job.error_type else job.error,
         "film": job.film,
         "manifest": job.manifest,
+        "exact": "" if job.exact else INEXACT,
+        "erased": "prompt, film and checkpoints, on request" if job.erased else "",
         "prompt": request.prompt,
         "negative": request.negative_prompt,
         "model": request.model,
@@ -151,6 +174,8 @@ def job_facts(job: Job, *, waits_for: str, now: float) -> Table:
         "progress": f"{job.step}/{job.steps or request.steps} steps",
         "worker": f"{job.worker} ({job.phase})" if job.phase and not job.ended else job.worker,
         "attempts": _attempts(job),
+        "checkpoint": _kept(job),
+        "restarts": _restarts(job),
         "waited": _waited(job, now),
         "ran": _ran(job, now),
         "GPU time": _gpu_time(job),
@@ -158,6 +183,7 @@ def job_facts(job: Job, *, waits_for: str, now: float) -> Table:
         "ended": moment(job.ended_at) if job.ended_at else "",
         "deadline": moment(request.deadline) if request.deadline else "",
         "not before": moment(request.not_before) if request.not_before else "",
+        "promise": f"reproducible={request.reproducible}" if request.reproducible else "",
         "key": request.idempotency_key,
         "frames hash": job.frames_sha256,
     }
@@ -190,6 +216,17 @@ def _attempts(job: Job) -> str:
     if not job.attempt:
         return ""
     return f"{job.attempt} ({job.crashes} lost with their worker, {job.preemptions} preempted)"
+
+
+def _kept(job: Job) -> str:
+    """The newest checkpoint, and where the newest attempt began."""
+    began = f"the newest attempt began at step {job.from_step}" if job.from_step else ""
+    kept = f"step {job.checkpoint.step}, {job.checkpoint.size / 1e6:.1f} MB" if job.checkpoint else ""
+    return "; ".join(filter(None, (kept, began)))
+
+
+def _restarts(job: Job) -> str:
+    return f"{job.restarts}: kept steps were given up, the history says why" if job.restarts else ""
 
 
 def _waited(job: Job, now: float) -> str:

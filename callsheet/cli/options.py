@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ else:
 F = TypeVar("F", bound=Callable[..., Any])
 
 OUTPUT = "callsheet.output"
+USER = "CALLSHEET_USER"  # no setting either: who gives an order
 FORMATS = ("table", "json")
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -43,6 +45,29 @@ def common(command: F) -> F:
 def _remember_output(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
     if value is not None:
         ctx.meta[OUTPUT] = value  # click shares it between the levels of one call
+
+
+def signed(command: F) -> F:
+    """Add ``--as``: ``who`` gives the order, kept where its reason is kept."""
+    return click.option(
+        "--as",
+        "who",
+        envvar=USER,
+        default=caller,
+        help=f"Who does it, kept beside the reason (default: ${USER}, or user@host).",
+    )(command)
+
+
+def caller() -> str:
+    """``user@host`` of this process."""
+    import getpass
+    import socket
+
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container's user may have no name
+        user = f"uid-{os.getuid()}"
+    return f"{user}@{socket.gethostname()}"
 
 
 def json_wanted() -> bool:

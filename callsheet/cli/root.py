@@ -10,6 +10,7 @@ from callsheet.cli.options import common
 
 COMMANDS = {
     "job": Late("callsheet.cli.job:job", "Submit jobs, follow them, fetch their films."),
+    "gpu": Late("callsheet.cli.gpu:gpu", "See the GPUs, take them out of service and put them back."),
     "models": Late(
         "callsheet.cli.models:models", "See the models that can be served, or build the tiny ones."
     ),

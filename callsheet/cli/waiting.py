@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from callsheet.cli.words import count, moment
 from callsheet.records.gpus import Gpu
@@ -11,24 +11,59 @@ from callsheet.records.jobs import Job
 from callsheet.records.states import State
 
 
-def waits_for(job: Job, gpus: Sequence[Gpu], *, ahead: int | None) -> str:
+def waits_for(job: Job, gpus: Sequence[Gpu], *, ahead: int | None, orders: Container[str] = ()) -> str:
     """What a waiting job waits for, and what to do if that is up to somebody; "" for any other job.
 
     ``ahead``: jobs before it in its backlog; None when it is not among those that were looked at.
+    ``orders``: names of the GPUs that take nothing new.
     """
     if job.state is State.HELD:
-        until = job.request.not_before
-        return f"its start at {moment(until)}" if until else "an operator, who holds it"
+        return _held(job, gpus, orders)
     if job.state not in (State.PENDING, State.QUEUED):
         return ""
     serving = [gpu for gpu in gpus if job.queue in gpu.queues]
     if not serving:
         return _nobody(job, gpus)
-    free = sum(not gpu.job_id for gpu in serving)
-    workers = f"{count(len(serving), 'worker')} of queue {job.queue}, {free} free"
+    taking = [gpu for gpu in serving if gpu.name not in orders]
+    if not taking:
+        return _cordoned(f"queue {job.queue}", serving)
+    free = sum(not gpu.job_id for gpu in taking)
+    workers = f"{count(len(taking), 'worker')} of queue {job.queue}, {free} free"
     if job.state is State.QUEUED:
         return f"the next free one of {workers}"
     return f"{_before(ahead)}; {workers}"
+
+
+def _held(job: Job, gpus: Sequence[Gpu], orders: Container[str]) -> str:
+    if job.build:
+        return _build(job, gpus, orders)
+    until = job.request.not_before
+    return f"its start at {moment(until)}" if until else "an operator, who holds it"
+
+
+def _build(job: Job, gpus: Sequence[Gpu], orders: Container[str]) -> str:
+    """A strict job goes on only where its film comes out bit for bit."""
+    same = [gpu for gpu in gpus if gpu.build == job.build and job.queue in gpu.queues]
+    taking = [gpu for gpu in same if gpu.name not in orders]
+    if taking:
+        free = sum(not gpu.job_id for gpu in taking)
+        return f"{count(len(taking), 'worker')} of its build {job.build} (reproducible=strict), {free} free"
+    if same:
+        return _cordoned(f"its build {job.build} (reproducible=strict)", same)
+    return (
+        f"a worker of its build {job.build} (reproducible=strict): none is alive. Start one with the same "
+        f"kind of GPU and packages, or give its {count(job.step, 'step')} up: "
+        f"`callsheet job cancel {job.id}`, then `callsheet job requeue {job.id} --from-start`"
+    )
+
+
+def _cordoned(what: str, gpus: Sequence[Gpu]) -> str:
+    names = " ".join(gpu.name for gpu in gpus)
+    verb = "is" if len(gpus) == 1 else "are all"
+    return (
+        f"a worker of {what} that takes jobs: {count(len(gpus), 'worker')} {verb} cordoned or drained "
+        f"(`callsheet gpu list` says why). Start another, or: `callsheet gpu uncordon {names}`"
+    )
 
 
 def _before(ahead: int | None) -> str:

@@ -14,6 +14,7 @@ from callsheet.errors import CallsheetError, Refused, WaitTimeout
 from callsheet.records.jobs import Job
 from callsheet.records.states import State
 from callsheet.store.protocol import Store
+from callsheet.tasks.erasure import erase as erase_job
 from callsheet.tasks.outcome import value_of
 from callsheet.tasks.progress import show_progress
 
@@ -64,12 +65,17 @@ class JobFace:
         """How many times a worker began it."""
         return self.record.attempt
 
-    def cancel(self, reason: str = "cancelled by its owner") -> State:
+    def cancel(self, reason: str = "cancelled by its owner", *, erase: bool = False) -> State:
         """Cancel it, queued or running: terminal at once, the worker follows within a step.
 
-        Answers the state it has now; an ended job keeps its own.
+        ``erase``: its prompt, film and checkpoints are deleted, too, also when it had ended before.
+        Answers the state it has now; an ended job keeps its own. Raises StorageError when the film cannot be
+        deleted now.
         """
-        return self._store().cancel(self.id, reason=reason, op=uuid.uuid4().hex)
+        state = self._store().cancel(self.id, reason=reason, op=uuid.uuid4().hex)
+        if erase:
+            erase_job(self._store(), self._objects(), self.job_id)
+        return state
 
     def download(self, path: str | Path) -> Path:
         """Write the film to ``path`` (a file, or a folder that gets ``<job>.mp4``); whole or not at all.

@@ -12,10 +12,14 @@ from callsheet._version import __version__
 from tests.support.cli import Cli, clean_env
 
 HEAVY = ("celery", "kombu", "redis", "rich", "obstore", "torch", "diffusers", "numpy", "flower", "tomllib")
+VERBS = "submit, list, show, watch, cancel, requeue, preempt, download"
 HELPS = (
     ["-h"],
     ["job", "-h"],
     ["job", "submit", "--help"],
+    ["job", "requeue", "-h"],
+    ["gpu", "-h"],
+    ["gpu", "drain", "-h"],
     ["models", "-h"],
     ["doctor", "-h"],
     ["--version"],
@@ -57,11 +61,17 @@ def test_a_bare_group_shows_its_help_and_is_a_usage_error(offline: Cli) -> None:
     assert said.code == 2
     assert said.out == ""
     assert "submit" in said.err
-    assert said.err.endswith("a command is missing: one of submit, list, show, watch, cancel, download\n")
+    assert said.err.endswith(f"a command is missing: one of {VERBS}\n")
 
 
 @pytest.mark.parametrize(
-    ("args", "near"), [(["jbo"], "job"), (["job", "submti"], "submit"), (["models", "shwo"], "show")]
+    ("args", "near"),
+    [
+        (["jbo"], "job"),
+        (["job", "submti"], "submit"),
+        (["models", "shwo"], "show"),
+        (["gpu", "drian"], "drain"),
+    ],
 )
 def test_an_unknown_command_suggests_the_nearest(offline: Cli, args: list[str], near: str) -> None:
     said = offline(*args)

@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from callsheet.catalog import load_catalog
+from callsheet.cli.attempt_view import attempt_document
+from callsheet.cli.gpu import gpu
+from callsheet.cli.gpu_view import STATES, Seen, gpu_document
+from callsheet.cli.job import job
 from callsheet.cli.job_view import event_document, job_document
 from callsheet.cli.model_view import model_document
 from callsheet.cli.root import COMMANDS
-from callsheet.records.jobs import Event, Job
+from callsheet.records.gpus import Gpu, GpuOrder
+from callsheet.records.jobs import AttemptRecord, Checkpoint, Event, Job, Spent
 from callsheet.records.states import State
 from tests.support.jobs import request
 
@@ -27,7 +32,13 @@ def keys(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 DOCUMENTS = {
-    "job": job_document(Job("j", State.PENDING, request(), 1.0, "t4", "free.t4")),
+    "job": job_document(
+        Job("j", State.PENDING, request(), 1.0, "t4", "free.t4", checkpoint=Checkpoint(1, "k", "", 1))
+    ),
+    "attempt": attempt_document(AttemptRecord(1, "w", 0, 1, "lost", "", 0, 1, Spent())),
+    "gpu": gpu_document(
+        Seen("g", Gpu("g", "t4", 16, "u", "h", 0), GpuOrder("cordoned", "ann", "why")), now=0.0
+    ),
     "event": event_document(Event(0.0, "submitted", 0, "", "")),
     "model": model_document(next(iter(load_catalog())), "here"),
 }
@@ -39,4 +50,9 @@ def test_every_key_is_documented(name: str) -> None:
 
 
 def test_every_command_and_state_is_documented() -> None:
-    assert [name for name in (*COMMANDS, *map(str, State)) if name not in DOCS] == []
+    assert [name for name in (*COMMANDS, *map(str, State), *STATES) if name not in DOCS] == []
+
+
+def test_every_command_of_jobs_and_gpus_is_in_the_table() -> None:
+    for group in (job, gpu):
+        assert [name for name in group.commands if f"| `{group.name} {name}" not in DOCS] == []
