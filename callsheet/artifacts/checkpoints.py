@@ -1,4 +1,4 @@
-"""Checkpoints in object storage: where they lie, and whether one is whole. Their content is the workers' affair."""
+"""Checkpoints in object storage: where they lie, and whether one is whole. Only bytes are known here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def save_checkpoint(
     objects: Objects, job_id: str, attempt: int, token: str, step: int, data: bytes, *, build: str = ""
 ) -> Checkpoint:
     """Write one, whole or not at all, under a key of this attempt. Raises StorageError."""
-    key = f"{folder(job_id)}/{attempt}-{token[:8]}/{step:05d}.safetensors"
+    key = f"{_of_attempt(job_id, attempt, token)}/{step:05d}.safetensors"
     objects.put(key, data)
     return Checkpoint(step, key, hashlib.sha256(data).hexdigest(), len(data), build)
 
@@ -41,14 +41,33 @@ def read_checkpoint(objects: Objects, checkpoint: Checkpoint) -> bytes:
 
 def drop_checkpoints(objects: Objects, checkpoints: Iterable[Checkpoint]) -> None:
     """Delete them; what fails is left to the janitor."""
-    for checkpoint in checkpoints:
-        try:
-            objects.delete(checkpoint.key)
-        except StorageError as fault:
-            log.info("%s stays for the janitor: %s", checkpoint.key, fault)
+    _drop_keys(objects, [checkpoint.key for checkpoint in checkpoints])
 
 
 def drop_all(objects: Objects, job_id: str) -> None:
     """Delete every checkpoint of a job. Raises StorageError."""
     for key in objects.list(folder(job_id)):
         objects.delete(key)
+
+
+def drop_attempt(objects: Objects, job_id: str, attempt: int, token: str) -> None:
+    """Delete what one fenced attempt stored, checkpoints and film; what fails is left to the janitor."""
+    films = film_keys(job_id, attempt, token)
+    try:
+        saved = objects.list(_of_attempt(job_id, attempt, token))
+    except StorageError as fault:
+        log.info("checkpoints of attempt %d of job %s stay for the janitor: %s", attempt, job_id, fault)
+        saved = []
+    _drop_keys(objects, [*saved, films.manifest, films.film])
+
+
+def _of_attempt(job_id: str, attempt: int, token: str) -> str:
+    return f"{folder(job_id)}/{attempt}-{token[:8]}"
+
+
+def _drop_keys(objects: Objects, keys: Iterable[str]) -> None:
+    for key in keys:
+        try:
+            objects.delete(key)
+        except StorageError as fault:
+            log.info("%s stays for the janitor: %s", key, fault)

@@ -28,6 +28,15 @@ class Probe:
     creates_once: bool  # False: the server ignores create-if-absent, so nothing may rest on it
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One object as a listing shows it."""
+
+    key: str
+    size: int  # bytes
+    modified: float  # seconds since the epoch, by the clock of the storage
+
+
 def open_objects(
     url: str,
     *,
@@ -104,14 +113,19 @@ class Objects:
 
     def list(self, prefix: str = "") -> list[str]:
         """Keys of all objects below a prefix (whole parts: ``jobs/1``, not ``jo``), in order."""
+        return sorted(entry.key for entry in self.entries(prefix))
+
+    def entries(self, prefix: str = "") -> Iterator[Entry]:
+        """All objects below a prefix, as :meth:`list` takes it, in no order; read page by page."""
         import obstore
 
         base = self._place.path("")
         below = self._place.path(check_key(prefix) if prefix else "") or None
         with self._explained("list", prefix), suppress(FileNotFoundError):
-            found = [item["path"] for page in obstore.list(self._store(), below) for item in page]
-            return sorted(path.removeprefix(base).lstrip("/") for path in found)
-        return []
+            for page in obstore.list(self._store(), below):
+                for item in page:
+                    key = item["path"].removeprefix(base).lstrip("/")
+                    yield Entry(key, item["size"], item["last_modified"].timestamp())
 
     def probe(self) -> Probe:
         """Write, read and delete a small object, and see whether create-if-absent is honoured."""

@@ -11,11 +11,12 @@ from typing import Any
 from callsheet.artifacts.places import Place
 from callsheet.errors import StorageError
 
-#: A stalled S3 server costs at most about a minute; a running job goes on meanwhile and tries again.
+#: A server that is dead (silent, refusing, unreachable) costs at most about 20 s: no request is tried again
+#: after ``retry_timeout``. A running job goes on meanwhile. One that is slow, 2 s for each answer, just works.
 CLIENT: dict[str, Any] = {"connect_timeout": "5s", "read_timeout": "20s", "timeout": "300s"}
 RETRY: dict[str, Any] = {
     "max_retries": 4,
-    "retry_timeout": timedelta(seconds=30),
+    "retry_timeout": timedelta(seconds=15),
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
 }
 
