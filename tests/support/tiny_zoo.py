@@ -220,7 +220,7 @@ def ltx2() -> Any:
             decoder_layers_per_block=(1, 1, 1, 1),
         )
         audio_vae = diffusers.AutoencoderKLLTX2Audio(
-            base_channels=4, ch_mult=(1,), num_res_blocks=1, resolution=32, latent_channels=2, mel_bins=16
+            base_channels=8, ch_mult=(1,), num_res_blocks=1, resolution=32, latent_channels=2, mel_bins=16
         )
         connectors = LTX2TextConnectors(
             caption_channels=16,
@@ -271,7 +271,7 @@ def ltx2_call() -> dict[str, Any]:
             "attention_mask": torch.ones(1, 6, dtype=torch.int64),
         }.items()
     }
-    return call(prompt=None, **encoded)
+    return call(prompt=None, width=64, height=64, num_frames=9, **encoded)
 
 
 def hunyuan_call() -> dict[str, Any]:

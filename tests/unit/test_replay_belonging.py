@@ -40,7 +40,7 @@ def here(**change: Any) -> Belonging:
 
 
 def test_the_same_run_elsewhere_belongs_and_is_exact() -> None:
-    saved = Belonging(**json.loads(json.dumps(dataclasses.asdict(here()))))
+    saved = Belonging.from_json(json.loads(json.dumps(here().to_json())))
     assert check_belongs(saved, here(load_s=9.0)) == []
 
 
@@ -89,6 +89,12 @@ def test_another_request_is_another_film(change: dict[str, Any]) -> None:
 def test_who_is_served_decides_no_pixels() -> None:
     served = dataclasses.replace(REQUEST, tenant="me", tier="pro", deadline=5.0, reproducible="strict")
     assert check_belongs(here(), belonging(loaded(), served)) == []
+
+
+def test_a_checkpoint_that_does_not_say_whose_it_is_is_refused() -> None:
+    for data in ({}, {"must": {}}, {"must": [], "exact": {}}):
+        with pytest.raises(CheckpointRefused, match="does not say of which run"):
+            Belonging.from_json(data)
 
 
 def test_the_prompt_is_not_readable() -> None:

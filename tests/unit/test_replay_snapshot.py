@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from diffusers.models.modeling_outputs import Transformer2DModelOutput
 
-from callsheet.workers.replay import CheckpointRefused, Snapshot, dump, parse, read_extra
+from callsheet.workers.replay import CheckpointRefused, Snapshot, UnknownFormat, dump, parse, read_extra
 from callsheet.workers.replay.codec import UnknownType, keep_in, pack, shape_only, unpack
 
 pytestmark = pytest.mark.torch
@@ -190,5 +190,5 @@ def test_another_format_is_refused_by_its_number() -> None:
     blob = safetensors.torch.save(
         {"a": torch.ones(2)}, metadata={"callsheet": json.dumps({"format": 2}), "sha256": ""}
     )
-    with pytest.raises(CheckpointRefused, match=r"format 2, known here is 1.*step 0"):
+    with pytest.raises(UnknownFormat, match=r"format 2, known here is 1.*step 0"):
         parse(blob)

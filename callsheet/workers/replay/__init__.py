@@ -14,7 +14,7 @@ and the run computes on. So nothing here knows a pipeline by name, and no pipeli
 """
 
 from callsheet.workers.replay.belonging import Belonging, belonging, build_id, check_belongs
-from callsheet.workers.replay.refusals import CheckpointRefused, NotReplayable
+from callsheet.workers.replay.refusals import CheckpointRefused, NotReplayable, UnknownFormat
 from callsheet.workers.replay.run import Replay
 from callsheet.workers.replay.snapshot import Snapshot, dump, parse, read_extra
 
@@ -24,6 +24,7 @@ __all__ = [
     "NotReplayable",
     "Replay",
     "Snapshot",
+    "UnknownFormat",
     "belonging",
     "build_id",
     "check_belongs",

@@ -29,6 +29,20 @@ class Belonging:
     must: dict[str, Any]  # equal, or the checkpoint is of another film
     exact: dict[str, Any]  # equal, or the resumed film differs in its last bits
 
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready dict; :meth:`from_json` reads it back."""
+        return {"must": self.must, "exact": self.exact}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Belonging:
+        """Read :meth:`to_json` back. Raises CheckpointRefused when it is something else."""
+        must, exact = data.get("must"), data.get("exact")
+        if not (isinstance(must, dict) and isinstance(exact, dict)):
+            raise CheckpointRefused(
+                "the checkpoint does not say of which run it is; the job starts again at step 0."
+            )
+        return cls(must, exact)
+
 
 def belonging(pipeline: LoadedPipeline, request: VideoRequest, *, batch: int = 1) -> Belonging:
     """The facts of a run of ``request``, as one of ``batch`` films, in this process."""

@@ -11,3 +11,7 @@ class NotReplayable(Refused):
 
 class CheckpointRefused(Refused):
     """A checkpoint is damaged, of an unknown format, or of another film. The job starts again at step 0."""
+
+
+class UnknownFormat(CheckpointRefused):
+    """A checkpoint of a format that this release does not know, perhaps a newer one's. It may be whole."""

@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
-from callsheet.workers.replay.refusals import CheckpointRefused
+from callsheet.workers.replay.refusals import CheckpointRefused, UnknownFormat
 
 FORMAT = 1
 _AGAIN = "The job starts again at step 0, or goes on from an older checkpoint."
@@ -43,7 +43,7 @@ def dump(snapshot: Snapshot, extra: Mapping[str, Any]) -> bytes:
 
 
 def parse(blob: bytes) -> Snapshot:
-    """Read :func:`dump` back. Raises CheckpointRefused: cut off, damaged, foreign, or of another format."""
+    """Read :func:`dump` back. Raises CheckpointRefused: cut off, damaged, foreign, or (UnknownFormat) newer."""
     header, text, digest = _header(blob)
     try:
         tensors: dict[str, torch.Tensor] = safetensors.torch.load(blob)
@@ -71,7 +71,7 @@ def _header(blob: bytes) -> tuple[dict[str, Any], str, str]:
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise _damaged(f"its header cannot be read ({type(error).__name__})") from None
     if form != FORMAT:
-        raise CheckpointRefused(f"the checkpoint has format {form!r}, known here is {FORMAT}. {_AGAIN}")
+        raise UnknownFormat(f"the checkpoint has format {form!r}, known here is {FORMAT}. {_AGAIN}")
     return header, text, digest
 
 
