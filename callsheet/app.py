@@ -94,7 +94,7 @@ def publishing(broker: str) -> dict[str, Any]:
 
     A consumer's must be patient instead: it waits for messages.
     """
-    if not broker.startswith("redis"):
+    if not broker.startswith(("redis", "sentinel")):
         return {}
     half_s = wiring.settings().connect_timeout_s / 2
     return {
@@ -167,11 +167,15 @@ def _connections(settings: Settings) -> dict[str, Any]:
             "priority_steps": [0],  # BRPOP looks at steps before queues: steps would break tier order
             "socket_connect_timeout": timeout_s,
             "socket_keepalive": True,
+            **urls.transport_options(settings.broker_url, timeout_s),
         },
         "redis_socket_connect_timeout": timeout_s,
         "redis_retry_on_timeout": True,
         "redis_backend_health_check_interval": 30,
-        "result_backend_transport_options": {"retry_policy": {"timeout": timeout_s}},
+        "result_backend_transport_options": {
+            "retry_policy": {"timeout": timeout_s},
+            **urls.transport_options(settings.store_url, timeout_s),
+        },
         "task_publish_retry_policy": {"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
     }
 

@@ -172,6 +172,7 @@ class Submitted:
     created: bool  # False: the key was known
     urgent: bool = False  # the controllers shall look at once, instead of at their next tick
     tickets: tuple[Ticket, ...] = ()  # to be published, when submit was asked to release; not only this job's
+    replicated: bool | None = None  # whether a replica of the store has it; None: no replica there
 
 
 @dataclass(frozen=True, slots=True)

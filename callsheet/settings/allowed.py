@@ -55,10 +55,11 @@ def path_or_empty(text: str) -> Rule:
 
 
 def broker_url() -> Rule:
-    """URL of one Redis server, for Celery or the store."""
+    """URL of a Redis server, or of the Sentinels that know it, for Celery or the store."""
     text = (
         "redis://[user:password@]host[:port][/db], rediss://...[?ssl_ca_certs=file], unix:///path[?db=n], "
-        "redis+socket:///path[?virtual_host=n] (memory:// for tests)"
+        "redis+socket:///path[?virtual_host=n], sentinel://[user:password@]host:port,host:port,...[/db]"
+        "?service=name[&sentinel_username=...][&sentinel_password=...] (memory:// for tests)"
     )
     return Rule(text, urls.fault)
 

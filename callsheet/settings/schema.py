@@ -117,6 +117,12 @@ class Settings:
         "between two background saves of a job; 0 = computed from their cost and the crash rate",
         allowed.number(0, 86400),
     )
+    checkpoint_retention_s: float = _setting(
+        86400.0,
+        "s",
+        "checkpoints of a job that failed, expired or was cancelled are kept so long, for a requeue",
+        allowed.number(60, 315_360_000),
+    )
     tick_s: float = _setting(1.0, "s", "how often the controllers run", allowed.number(0.05, 60))
     max_crashes: int = _setting(
         3, "attempts", "a job that lost so many workers fails", allowed.number(1, 100)
@@ -135,6 +141,12 @@ class Settings:
     )
     connect_timeout_s: float = _setting(
         3.0, "s", "give up on a server that does not answer", allowed.number(0.1, 4)
+    )
+    replica_wait_ms: float = _setting(
+        200.0,
+        "ms",
+        "a submit or an end waits so long for a replica of the store, where one is; 0 = never",
+        allowed.number(0, 1000),
     )
     shutdown_grace_s: float = _setting(
         10.0, "s", "at a stop, processes may take so long to end by themselves", allowed.number(0, 3600)

@@ -24,7 +24,7 @@ from callsheet.records.jobs import (
 )
 from callsheet.records.states import State
 from callsheet.store import codec, rules
-from callsheet.store.connection import Connection, connect
+from callsheet.store.connection import WAIT_MS, Connection, connect
 from callsheet.store.keys import PREFIX, Keys
 from callsheet.store.protocol import ClaimRefused, Lease, Page, Store
 from callsheet.store.redis_fleet import RedisFleet
@@ -60,16 +60,17 @@ class RedisStore(RedisFleet, Store):
         *,
         retention_s: float,
         connect_timeout_s: float = 3.0,
+        replica_wait_ms: float = WAIT_MS,
         prefix: str = PREFIX,
         clock: Clock | None = None,
     ) -> RedisStore:
-        """A store at ``redis://``, ``rediss://`` or ``unix://``; connects at the first verb.
+        """A store at ``redis://``, ``rediss://``, ``unix://`` or ``sentinel://``; connects at the first verb.
 
         An outage is told after at most 1.5 x ``connect_timeout_s``. Raises SettingsError for a URL that it
         cannot read.
         """
         store = cls.__new__(cls)
-        store._open(connect(url, connect_timeout_s), retention_s, prefix, clock)
+        store._open(connect(url, connect_timeout_s, replica_wait_ms), retention_s, prefix, clock)
         return store
 
     def _open(self, connection: Connection, retention_s: float, prefix: str, clock: Clock | None) -> None:
@@ -83,7 +84,7 @@ class RedisStore(RedisFleet, Store):
 
     def submit(self, job: NewJob, *, op: str, alias: bool = False, release: bool = False) -> Submitted:
         rules.check_submit(job, op)
-        kind, first, urgent, tickets = self._scripts.submit(
+        kind, first, urgent, tickets, replicated = self._scripts.submit(
             job.id,
             alias=alias,
             release=release,
@@ -93,7 +94,8 @@ class RedisStore(RedisFleet, Store):
         )
         if kind == "conflict":
             raise rules.conflict(job, first)
-        return Submitted(first, kind == "created", urgent, tuple(codec.read_tickets(tickets, job.queue)))
+        released = tuple(codec.read_tickets(tickets, job.queue))
+        return Submitted(first, kind == "created", urgent, released, replicated)
 
     def release(self, queue: str, *, op: str) -> list[Ticket]:
         rules.check_op(op)

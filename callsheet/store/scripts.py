@@ -89,21 +89,28 @@ class Scripts:
         self._scripts = {name: connection.client.register_script(text) for name, text in sources().items()}
 
     def _run(self, name: str, *args: object, op: str = "") -> list[Any]:
-        now = stamp(self._clock()) if self._clock else ""
-        argv = [self._prefix, now, self._retention, op, *map(str, args)]
-        script = self._scripts[name]
+        script, argv = self._scripts[name], self._argv(*args, op=op)
         return cast(list[Any], self._connection.call(lambda: script(args=argv)))
+
+    def _argv(self, *args: object, op: str) -> list[str]:
+        now = stamp(self._clock()) if self._clock else ""
+        return [self._prefix, now, self._retention, op, *map(str, args)]
+
+    def _kept(self, name: str, *args: object, op: str) -> tuple[list[Any], bool | None]:
+        """The answer, and whether a replica has it; see :meth:`Connection.run_replicated`."""
+        return self._connection.run_replicated(self._scripts[name], self._argv(*args, op=op))
 
     def _yes(self, name: str, *args: object, op: str = "") -> bool:
         return bool(self._run(name, *args, op=op) == ["1"])
 
     def submit(
         self, job_id: str, *, alias: bool, release: bool, urgent: bool, fields: Mapping[str, str], op: str
-    ) -> tuple[str, str, bool, list[str]]:
-        """("created" | "known" | "conflict", id, urgent, tickets as :meth:`release`)."""
+    ) -> tuple[str, str, bool, list[str], bool | None]:
+        """("created" | "known" | "conflict", id, urgent, tickets as :meth:`release`, replicated)."""
         flags = (_flag(flag) for flag in (alias, release, urgent))
-        kind, first, look, *tickets = self._run("submit", job_id, *flags, *_flat(fields), op=op)
-        return kind, first, look == "1", tickets
+        answer, replicated = self._kept("submit", job_id, *flags, *_flat(fields), op=op)
+        kind, first, look, *tickets = answer
+        return kind, first, look == "1", tickets, replicated
 
     def release(self, queue: str, *, op: str) -> list[str]:
         """``[id, ticket, format, ...]``."""
@@ -144,7 +151,7 @@ class Scripts:
     def finish(self, job_id: str, attempt: int, token: str, outcome: Outcome, *, op: str) -> bool:
         """False: fenced."""
         rest = [outcome.step, *_spent(outcome.spent), *_flat(outcome_fields(outcome))]
-        return self._yes("finish", job_id, attempt, token, outcome.state, *rest, op=op)
+        return bool(self._kept("finish", job_id, attempt, token, outcome.state, *rest, op=op)[0] == ["1"])
 
     def hand_back(
         self, job_id: str, attempt: int, token: str, *, reason: str, spent: Spent, preempted: bool, op: str

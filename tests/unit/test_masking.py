@@ -17,6 +17,12 @@ from callsheet.settings import mask_url
         ("user:pw@host", "user:***@host"),
         ("redis://user@host", "redis://user@host"),
         ("sentinel://:a@h1:1;sentinel://:b@h2:2", "sentinel://:***@h1:1;sentinel://:***@h2:2"),
+        ("sentinel://u:p@w@h1:1,h2:2/0?service=s", "sentinel://u:***@h1:1,h2:2/0?service=s"),
+        ("sentinel://h1:1,h2:2/0?service=s", "sentinel://h1:1,h2:2/0?service=s"),
+        (
+            "sentinel://h1:1/0?service=s&sentinel_username=u&sentinel_password=pw",
+            "sentinel://h1:1/0?service=s&sentinel_username=u&sentinel_password=***",
+        ),
         ("redis://:a;b@host", "redis://:***@host"),
         ("redis://host/0?password=pw&db=1", "redis://host/0?password=***&db=1"),
         ("redis://:two\nlines@host", "redis://:***@host"),

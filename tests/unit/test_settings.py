@@ -113,7 +113,7 @@ def test_variables_are_read_as_their_type(variable: str, text: str, name: str, v
         ("CALLSHEET_BROKER_URL", "redis://", "names no host"),
         ("CALLSHEET_BROKER_URL", "redis://host:99999", "is no URL"),
         ("CALLSHEET_BROKER_URL", "unix://", "names no socket"),
-        ("CALLSHEET_BROKER_URL", "sentinel://a:26379;sentinel://b:26379", "comes with a later release"),
+        ("CALLSHEET_BROKER_URL", "sentinel://a:26379;sentinel://b:26379", "several servers"),
         ("CALLSHEET_STORAGE_URL", "/films", "has no allowed scheme"),
         ("CALLSHEET_STORAGE_URL", "file://films", "three slashes"),
         ("CALLSHEET_STORAGE_URL", "s3://", "names no bucket"),
