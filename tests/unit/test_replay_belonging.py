@@ -92,7 +92,8 @@ def test_who_is_served_decides_no_pixels() -> None:
 
 
 def test_a_checkpoint_that_does_not_say_whose_it_is_is_refused() -> None:
-    for data in ({}, {"must": {}}, {"must": [], "exact": {}}):
+    wrong: list[dict[str, Any]] = [{}, {"must": {}}, {"must": [], "exact": {}}]
+    for data in wrong:
         with pytest.raises(CheckpointRefused, match="does not say of which run"):
             Belonging.from_json(data)
 

@@ -230,10 +230,20 @@ def test_schedulers_of_the_checkpoint_must_be_this_runs() -> None:
         replayed(case(), LoopPipeline(), replace(snapshot, meta={**snapshot.meta, "schedulers": alien}))
 
 
-def test_the_prompt_is_not_encoded_again() -> None:
-    pipe = LoopPipeline()
-    replayed(case(), pipe, saved(LoopPipeline(), 2))
-    assert pipe.encoded == 0
+def test_neither_prompt_nor_finished_steps_are_computed_again() -> None:
+    computed: list[int] = []
+
+    class Counting(torch.nn.Linear):
+        def forward(self, latents: torch.Tensor) -> torch.Tensor:
+            computed.append(1)
+            return super().forward(latents)
+
+    pipe = LoopPipeline(denoiser=Counting(SIZE, SIZE))
+    snapshot = saved(pipe, 3)
+    computed.clear()
+    pipe.encoded = 0
+    replayed(case(), pipe, snapshot)
+    assert (pipe.encoded, len(computed)) == (0, 1)
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)])

@@ -87,8 +87,9 @@ class Schedulers:
 
 def _watched(base: type, steps: Steps, on: list[bool]) -> type:
     """A subclass that looks like ``base``. A class, since an attribute would not survive a deep copy."""
-    real_step: Callable[..., Any] = vars_of(base, "step")
-    real_set: Callable[..., Any] = vars_of(base, "set_timesteps")
+    methods: Any = base
+    real_step: Callable[..., Any] = methods.step
+    real_set: Callable[..., Any] = methods.set_timesteps
 
     @functools.wraps(real_step)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -104,9 +105,3 @@ def _watched(base: type, steps: Steps, on: list[bool]) -> type:
 
     same = {"__module__": base.__module__, "__qualname__": base.__qualname__, "__doc__": base.__doc__}
     return type(base.__name__, (base,), {**same, "step": step, "set_timesteps": set_timesteps})
-
-
-def vars_of(base: type, name: str) -> Callable[..., Any]:
-    """A method of a class, unbound."""
-    method: Callable[..., Any] = getattr(base, name)
-    return method

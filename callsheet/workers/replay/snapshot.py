@@ -43,7 +43,7 @@ def dump(snapshot: Snapshot, extra: Mapping[str, Any]) -> bytes:
 
 
 def parse(blob: bytes) -> Snapshot:
-    """Read :func:`dump` back. Raises CheckpointRefused: cut off, damaged, foreign, or (UnknownFormat) newer."""
+    """Read :func:`dump` back. Raises CheckpointRefused: cut, damaged, foreign or (UnknownFormat) newer."""
     header, text, digest = _header(blob)
     try:
         tensors: dict[str, torch.Tensor] = safetensors.torch.load(blob)
