@@ -9,6 +9,7 @@ from callsheet.cli.words import count, moment
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Job
 from callsheet.records.states import State
+from callsheet.routing.classes import covers
 
 
 def waits_for(job: Job, gpus: Sequence[Gpu], *, ahead: int | None, orders: Container[str] = ()) -> str:
@@ -21,17 +22,24 @@ def waits_for(job: Job, gpus: Sequence[Gpu], *, ahead: int | None, orders: Conta
         return _held(job, gpus, orders)
     if job.state not in (State.PENDING, State.QUEUED):
         return ""
-    serving = [gpu for gpu in gpus if job.queue in gpu.queues]
-    if not serving:
-        return _nobody(job, gpus)
-    taking = [gpu for gpu in serving if gpu.name not in orders]
+    taking, shut = _servers(job, gpus, orders)
     if not taking:
-        return _cordoned(f"queue {job.queue}", serving)
+        return _cordoned(f"queue {job.queue}", shut) if shut else _nobody(job, gpus)
     free = sum(not gpu.job_id for gpu in taking)
     workers = f"{count(len(taking), 'worker')} of queue {job.queue}, {free} free"
     if job.state is State.QUEUED:
         return f"the next free one of {workers}"
     return f"{_before(ahead)}; {workers}"
+
+
+def _servers(job: Job, gpus: Sequence[Gpu], orders: Container[str]) -> tuple[list[Gpu], list[Gpu]]:
+    """(GPUs that serve its queue, those that would if no operator kept jobs away).
+
+    A worker whose GPU is cordoned names no queues.
+    """
+    taking = [gpu for gpu in gpus if gpu.name not in orders and job.queue in gpu.queues]
+    shut = [gpu for gpu in gpus if gpu.name in orders and covers(gpu.vram_gib, gpu.gpu_class, job.gpu_class)]
+    return taking, shut
 
 
 def _held(job: Job, gpus: Sequence[Gpu], orders: Container[str]) -> str:
@@ -43,13 +51,12 @@ def _held(job: Job, gpus: Sequence[Gpu], orders: Container[str]) -> str:
 
 def _build(job: Job, gpus: Sequence[Gpu], orders: Container[str]) -> str:
     """A strict job goes on only where its film comes out bit for bit."""
-    same = [gpu for gpu in gpus if gpu.build == job.build and job.queue in gpu.queues]
-    taking = [gpu for gpu in same if gpu.name not in orders]
+    taking, shut = _servers(job, [gpu for gpu in gpus if gpu.build == job.build], orders)
     if taking:
         free = sum(not gpu.job_id for gpu in taking)
         return f"{count(len(taking), 'worker')} of its build {job.build} (reproducible=strict), {free} free"
-    if same:
-        return _cordoned(f"its build {job.build} (reproducible=strict)", same)
+    if shut:
+        return _cordoned(f"its build {job.build} (reproducible=strict)", shut)
     return (
         f"a worker of its build {job.build} (reproducible=strict): none is alive. Start one with the same "
         f"kind of GPU and packages, or give its {count(job.step, 'step')} up: "

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import uuid
 
-from callsheet.artifacts.films import drop_films, film_folder
+from callsheet.artifacts.checkpoints import drop_all
+from callsheet.artifacts.films import drop_films
 from callsheet.artifacts.objects import Objects
 from callsheet.errors import StorageError
 from callsheet.store.protocol import Store
 
 
 def erase(store: Store, objects: Objects, job_id: str) -> None:
-    """Erase an ended job. The janitor deletes its objects once more, since a lost worker may still write some.
+    """Erase an ended job. The janitor deletes its objects once more: a lost worker may still write some.
 
     Raises JobNotFound, Refused (it has not ended), StorageError (the record is erased then).
     """
     before = store.erase(job_id, op=uuid.uuid4().hex)
     try:
         drop_films(objects, before.id, before.film, before.manifest)
-        _drop_checkpoints(objects, before.id)
+        drop_all(objects, before.id)
     except StorageError as fault:
         raise StorageError(
             f"{fault} The record of job {before.id} is erased; the janitor deletes its film and checkpoints "
             "when the storage answers, or repeat the command."
         ) from fault
-
-
-def _drop_checkpoints(objects: Objects, job_id: str) -> None:
-    name = film_folder(job_id).partition("/")[2]
-    for key in objects.list(f"checkpoints/{name}"):
-        objects.delete(key)

@@ -43,9 +43,10 @@ def requeue(store: Store, job_id: str, *, from_checkpoint: bool | None, reason: 
     from_start = from_checkpoint is False
     state = store.requeue(job.id, from_start=from_start, reason=reason, op=uuid.uuid4().hex)
     forget_outcome(store, job)
-    if state is State.PENDING:
-        release(store, job.queue)  # at once; what has no room goes at a later tick
-    return state
+    if state is not State.PENDING:
+        return state
+    release(store, job.queue)  # at once; what has no room goes at a later tick
+    return store.get(job.id).state
 
 
 def forget_outcome(store: Store, job: Job) -> None:

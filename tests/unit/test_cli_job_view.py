@@ -6,9 +6,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from callsheet.cli.attempt_view import attempt_document, attempts
 from callsheet.cli.job_view import event_document, history, job_document, job_facts, job_list
 from callsheet.cli.output import to_json
-from callsheet.records.jobs import Event, Job
+from callsheet.records.jobs import AttemptRecord, Checkpoint, Event, Job, Spent
 from callsheet.records.states import State
 from tests.support.jobs import request
 
@@ -102,3 +103,69 @@ def test_history() -> None:
         "reason": None,
     }
     assert list(history([event]).rows[0])[1:] == ["claimed", "1", "h100-0@node", "-"]
+
+
+KEPT = replace(
+    RUNNING,
+    checkpoint=Checkpoint(4, "checkpoints/j1/a", "abc", 2_500_000),
+    from_step=2,
+    restarts=1,
+    exact=False,
+)
+
+
+def test_kept_steps_and_what_became_of_them() -> None:
+    shown = facts(KEPT)
+    assert shown["checkpoint"] == "step 4, 2.5 MB; the newest attempt began at step 2"
+    assert shown["restarts"].startswith("1: kept steps were given up")
+    assert "close, not identical: resumed on another build" in shown["exact"]
+    assert not {"checkpoint", "restarts", "exact", "erased", "promise"} & set(facts(RUNNING))
+    document = job_document(KEPT)
+    assert document["checkpoint"] == {
+        "step": 4,
+        "size_bytes": 2_500_000,
+        "key": "checkpoints/j1/a",
+        "format": 1,
+    }
+    assert (document["exact"], document["from_step"], document["restarts"]) == (False, 2, 1)
+    assert (job_document(RUNNING)["exact"], job_document(RUNNING)["checkpoint"]) == (True, None)
+
+
+def test_the_build_is_told_only_while_the_job_waits_for_it() -> None:
+    strict = replace(RUNNING, build="b1", request=request(reproducible="strict"))
+    assert job_document(strict)["waits_for_build"] is None
+    assert job_document(replace(strict, state=State.HELD))["waits_for_build"] == "b1"
+    assert job_document(strict)["request"]["reproducible"] == "strict"
+    assert facts(strict)["promise"] == "reproducible=strict"
+
+
+def test_an_erased_job_says_so() -> None:
+    erased = replace(DONE, erased=True, film="", request=request(prompt=""))
+    assert job_document(erased)["erased"] is True
+    assert "on request" in facts(erased)["erased"]
+    assert "prompt" not in facts(erased)
+
+
+def test_attempts_that_ended() -> None:
+    spent = Spent(useful=1.23456, wasted=0.5, loading=2.0)
+    one = AttemptRecord(2, "h100-0@node", T0, T0 + 65, "handed-back", "yields", 2, 6, spent)
+    document = attempt_document(one)
+    assert (document["number"], document["from_step"], document["to_step"]) == (2, 2, 6)
+    assert (document["gpu_s_useful"], document["gpu_s_wasted"], document["gpu_s_loading"]) == (
+        1.235,
+        0.5,
+        2.0,
+    )
+    assert attempt_document(replace(one, reason=""))["reason"] is None
+    row = attempts([one]).rows[0]
+    assert list(row) == [
+        "2",
+        "h100-0@node",
+        "2 -> 6",
+        "handed-back",
+        "1 min 05 s",
+        "1.2",
+        "0.5",
+        "2.0",
+        "yields",
+    ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
-from callsheet.cli.options import moment_s, span_s
+from callsheet.cli.options import USER, caller, moment_s, signed, span_s
 from callsheet.cli.run import Asked
 
 NOW = 1_700_000_000.0
@@ -53,3 +54,26 @@ def test_tracebacks_are_shown_when_asked_for() -> None:
     assert Asked.read(["job", "--debug"], {}).debug
     assert Asked.read([], {"CALLSHEET_DEBUG": "1"}).debug
     assert not Asked.read(["--", "--debug"], {"CALLSHEET_DEBUG": "0"}).debug
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "who"),
+    [
+        (["--as", "ann@desk"], "", "ann@desk"),
+        ([], "bot@ci", "bot@ci"),
+        (["--as", "ann@desk"], "bot@ci", "ann@desk"),
+        ([], "", caller()),
+    ],
+    ids=["option", "variable", "both", "neither"],
+)
+def test_who_gives_an_order(monkeypatch: pytest.MonkeyPatch, args: list[str], env: str, who: str) -> None:
+    monkeypatch.setenv(USER, env)
+    command = signed(click.Command("order", callback=lambda who: who))
+    with command.make_context("order", list(args)) as context:
+        assert command.invoke(context) == who
+
+
+def test_a_caller_has_a_user_and_a_host() -> None:
+    user, _, host = caller().partition("@")
+    assert user
+    assert host

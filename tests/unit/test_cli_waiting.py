@@ -48,6 +48,40 @@ def test_a_held_job_waits_for_its_time_or_for_an_operator() -> None:
     assert "2023-11-1" in waits_for(timed, [A100], ahead=None)
 
 
+SHUT = replace(A100, queues=())  # as a cordoned worker registers
+
+
+def test_cordoned_workers_are_named_and_not_counted() -> None:
+    text = waits_for(PENDING, [SHUT, L4], ahead=0, orders={SHUT.name})
+    assert "1 worker is cordoned or drained" in text
+    assert "callsheet gpu uncordon a100-0@node" in text
+    assert text.startswith("a worker of queue free.a100 that takes jobs")
+    other = replace(SHUT, name="a100-1@node")
+    both = waits_for(PENDING, [SHUT, other], ahead=0, orders={SHUT.name, other.name})
+    assert "are all cordoned" in both
+    assert "uncordon a100-0@node a100-1@node" in both
+    assert "1 worker of queue" in waits_for(PENDING, [SHUT, BUSY], ahead=0, orders={SHUT.name})
+    assert "1 worker of queue" in waits_for(PENDING, [A100, BUSY], ahead=0, orders={BUSY.name})
+
+
+def test_a_cordoned_worker_that_is_too_small_is_no_reason() -> None:
+    assert "uncordon" not in waits_for(PENDING, [replace(L4, queues=())], ahead=0, orders={L4.name})
+
+
+def test_a_strict_job_waits_for_its_build() -> None:
+    strict = replace(PENDING, state=State.HELD, build="b1", step=5, request=request(reproducible="strict"))
+    nobody = waits_for(strict, [A100], ahead=None)
+    assert "a worker of its build b1 (reproducible=strict): none is alive" in nobody
+    assert (
+        "give its 5 steps up: `callsheet job cancel j1`, then `callsheet job requeue j1 --from-start`"
+        in nobody
+    )
+    same = [replace(gpu, build="b1") for gpu in (A100, BUSY)]
+    assert waits_for(strict, same, ahead=None) == "2 workers of its build b1 (reproducible=strict), 1 free"
+    shut = waits_for(strict, [replace(SHUT, build="b1")], ahead=None, orders={SHUT.name})
+    assert "callsheet gpu uncordon a100-0@node" in shut
+
+
 def test_other_jobs_wait_for_nothing() -> None:
     for state in (State.RUNNING, State.SUCCEEDED, State.FAILED, State.CANCELLED, State.EXPIRED):
         assert waits_for(replace(PENDING, state=state), [], ahead=None) == ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.artifacts.films import FilmKeys, fetch_film, film_keys, store_film
+from callsheet.artifacts.films import FilmKeys, drop_films, fetch_film, film_keys, store_film
 from callsheet.artifacts.objects import Objects, open_objects
 from callsheet.errors import ObjectNotFound, StorageError
 
@@ -72,3 +72,15 @@ def test_a_film_that_is_gone_is_named(objects: Objects, tmp_path: Path) -> None:
     with pytest.raises(ObjectNotFound, match=r"film\.mp4"):
         fetch_film(objects, objects.url(KEYS.film), tmp_path / "a.mp4", name="x.mp4")
     assert not (tmp_path / "a.mp4").exists()
+
+
+def test_drop_films_deletes_what_any_attempt_stored_wherever_it_lies(objects: Objects, mp4: Path) -> None:
+    first, second = (store_film(objects, film_keys("job-1", n, f"{n}" * 8), mp4, {}) for n in (1, 2))
+    kept, _ = store_film(objects, film_keys("job-12", 1, "0" * 8), mp4, {})
+    moved = objects.at((mp4.parent / "old").as_uri())
+    old, _ = store_film(moved, KEYS, mp4, {})
+    drop_films(objects, "job-1", old, "")
+    assert [objects.url(key) for key in objects.list() if key.endswith(".mp4")] == [kept]
+    assert [key for key in moved.list() if key.endswith(".mp4")] == []
+    assert first != second
+    drop_films(objects, "job-1", old)  # nothing is left to delete
