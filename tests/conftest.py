@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,3 +24,14 @@ def valkey_url(valkey: Valkey) -> str:
     client.flushall()
     client.close()
     return valkey.url
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tiny models."""
+    from callsheet.workers.tiny import build_tiny
+
+    folder = tmp_path_factory.mktemp("models")
+    for name in ("tiny-wan", "tiny-ltx"):
+        build_tiny(name, folder)
+    return folder

@@ -17,17 +17,6 @@ from tests.support.valkey import Valkey
 
 
 @pytest.fixture(scope="session")
-def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the tiny models."""
-    from callsheet.workers.tiny import build_tiny
-
-    folder = tmp_path_factory.mktemp("models")
-    for name in ("tiny-wan", "tiny-ltx"):
-        build_tiny(name, folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory, tiny_models: Path) -> Iterator[Live]:
     """Started once. Tests leave it as they found it: a test that kills something makes its own ``Live``."""
     with Valkey() as valkey, Live(tmp_path_factory.mktemp("live"), valkey, models_dir=tiny_models) as live:

@@ -117,8 +117,15 @@ class Live:
 
     def wait_for_gpu(self, full: str) -> Gpu:
         """Wait until the worker is registered."""
+        name = full.partition("@")[0]
+
+        def listed() -> Gpu | None:
+            process = self.processes.get(name)
+            assert process is None or process.poll() is None, f"worker {full} ended\n{self.tail(name)}"
+            return next((gpu for gpu in self.store.gpus() if gpu.name == full and gpu.queues), None)
+
         found: Gpu = until(
-            lambda: next((g for g in self.store.gpus() if g.name == full and g.queues), None),
+            listed,
             within_s=READY_S,
             what=f"worker {full}\n{self.tail(full.partition('@')[0])}",
         )
