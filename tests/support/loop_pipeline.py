@@ -43,6 +43,10 @@ class LoopPipeline:
     def progress_bar(self, total: int) -> Iterator[None]:
         yield
 
+    def draw(self, generator: torch.Generator | None) -> Any:
+        """The first latents."""
+        return torch.randn(SIZE, generator=generator)
+
     def prepare(self, steps: int) -> torch.Tensor:
         """Timesteps."""
         self.scheduler.set_timesteps(steps)
@@ -62,7 +66,7 @@ class LoopPipeline:
         callback_on_step_end: Any = None,
     ) -> Any:
         encoded = self.encode_prompt(prompt)
-        latents = torch.randn(SIZE, generator=generator)
+        latents = self.draw(generator)
         self.loop(self.prepare(steps), latents, encoded, callback_on_step_end)
         return SimpleNamespace(frames=self.latents)
 

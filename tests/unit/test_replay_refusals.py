@@ -327,3 +327,25 @@ def test_a_pipeline_without_a_progress_bar_is_saved_from_its_second_step_on() ->
     film = plain(case(), Plain())
     for at in (2, 3, 4):
         assert torch.equal(replayed(case(), Plain(), saved(Plain(), at)), film)
+
+
+def test_what_is_drawn_before_the_loop_is_drawn_again_whatever_the_caller_seeded() -> None:
+    class DrawsBefore(LoopPipeline):
+        def prepare(self, steps: int) -> torch.Tensor:
+            self.noise = torch.randn(SIZE) + self.first
+            return super().prepare(steps)
+
+        def draw(self, generator: Any) -> Any:
+            self.first = super().draw(generator)
+            return self.first
+
+        def iteration(self, index: int, timestep: Any, latents: Any, prompt: Any) -> Any:
+            return super().iteration(index, timestep, latents + self.noise, prompt)
+
+    film = plain(case(DrawsBefore), DrawsBefore())
+    other = Case(DrawsBefore, lambda: case().arguments() | {"generator": seeded(99)})
+    replay = Replay(DrawsBefore(), other.arguments(), saved(DrawsBefore(), 2))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(98)
+        output = replay.run(lambda _pipe, _index, _timestep, tensors: tensors)
+    assert torch.equal(output.frames, film)
