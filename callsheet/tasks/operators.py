@@ -75,7 +75,7 @@ def preempt(store: Store, job_id: str, *, reason: str) -> Job:
 
 
 def signal_yield(job: Job) -> None:
-    """The revoke signal to the worker. The record carries the order, too: a lost signal costs a renewal's time."""
+    """The revoke signal to the worker. A lost one costs a renewal's time: the record carries the order."""
     try:
         app.control.revoke(job.ticket_id, destination=[job.worker], terminate=True, signal="SIGUSR1")
     except (OperationalError, OSError) as fault:
