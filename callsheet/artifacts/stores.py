@@ -12,7 +12,7 @@ from callsheet.artifacts.places import Place
 from callsheet.errors import StorageError
 
 #: A server that is dead (silent, refusing, unreachable) costs at most about 20 s: no request is tried again
-#: after ``retry_timeout``. A running job goes on meanwhile. One that is slow, 2 s for each answer, just works.
+#: after ``retry_timeout``. A running job goes on meanwhile. A slow one, 2 s for each answer, just works.
 CLIENT: dict[str, Any] = {"connect_timeout": "5s", "read_timeout": "20s", "timeout": "300s"}
 RETRY: dict[str, Any] = {
     "max_retries": 4,
