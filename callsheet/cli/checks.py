@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callsheet.cli.extras import INSTALL
 from callsheet.cli.failures import FAILED, UNREACHABLE
 from callsheet.cli.words import count, span
 from callsheet.records.gpus import Gpu
+
+if TYPE_CHECKING:
+    from callsheet.store.server import SentinelFacts, ServerFacts
 
 OLDEST_SERVER = 7  # major version of Redis or Valkey
 
@@ -44,26 +47,82 @@ def exit_code(findings: Sequence[Finding]) -> int:
     return UNREACHABLE if all(finding.unreachable for finding in failed) else FAILED
 
 
-def judge_server(facts: Mapping[str, Any]) -> list[Finding]:
+def judge_server(facts: ServerFacts) -> list[Finding]:
     """The store's server: its version, that it keeps its data, that it never throws records away."""
-    version, policy = str(facts["version"]), str(facts["maxmemory_policy"])
-    new_enough = _major(version) >= OLDEST_SERVER
-    keeps = facts["appendonly"] == "yes"
+    forgets = "no: a restart of the server loses every job"
     return [
-        _when(new_enough, "store", f"version {version}", f"use Redis {OLDEST_SERVER}.0 or later, or Valkey"),
-        _when(
-            keeps,
-            "store: appendonly",
-            "yes" if keeps else "no: a restart of the server loses every job",
-            "set `appendonly yes` in its configuration, or: redis-cli config set appendonly yes",
+        _version("store", facts),
+        _config("store", "appendonly", facts.appendonly, ("yes",), forgets),
+        _config(
+            "store",
+            "appendfsync",
+            facts.appendfsync,
+            ("everysec", "always"),
+            f"{facts.appendfsync}: a crash of the machine loses the jobs of up to half a minute",
         ),
-        _when(
-            policy == "noeviction",
-            "store: maxmemory-policy",
-            policy if policy == "noeviction" else f"{policy}: a full server throws records of jobs away",
-            "set `maxmemory-policy noeviction` in its configuration",
-        ),
+        _policy("store", facts),
+        *_copies("store", facts),
     ]
+
+
+def judge_broker(facts: ServerFacts) -> list[Finding]:
+    """The broker's server, when it is not the store's: losing it loses nothing."""
+    forgets = "no: a restart loses the tickets; no job is lost, every record gets a new ticket"
+    return [
+        _version("broker: server", facts),
+        _config("broker", "appendonly", facts.appendonly, ("yes",), forgets, bad=Level.WARN),
+        _policy("broker", facts),
+        *_copies("broker", facts),
+    ]
+
+
+def _version(check: str, facts: ServerFacts) -> Finding:
+    if not facts.version:
+        return _hidden(check, "the version")
+    new_enough = _major(facts.version) >= OLDEST_SERVER
+    step = f"use Redis {OLDEST_SERVER}.0 or later, or Valkey"
+    return _when(new_enough, check, f"version {facts.version}", step)
+
+
+def _policy(part: str, facts: ServerFacts) -> Finding:
+    policy = facts.maxmemory_policy
+    what = "records of jobs" if part == "store" else "tickets and orders"
+    text = f"{policy}: a full server throws {what} away"
+    return _config(part, "maxmemory-policy", policy, ("noeviction",), text)
+
+
+def _config(
+    part: str, name: str, value: str, wanted: tuple[str, ...], wrong: str, *, bad: Level = Level.FAIL
+) -> Finding:
+    """One line of the server's configuration."""
+    check = f"{part}: {name}"
+    if not value:
+        return _hidden(check, name)
+    step = f"redis-cli CONFIG SET {name} {wanted[0]}, and the line `{name} {wanted[0]}` in redis.conf"
+    return _when(value in wanted, check, value if value in wanted else wrong, step, bad=bad)
+
+
+def _hidden(check: str, what: str) -> Finding:
+    step = "look it up where the server is managed, or allow our user INFO and CONFIG|GET; see docs/redis.md"
+    return Finding(check, Level.WARN, f"{what} cannot be read: the server hides it", step)
+
+
+def _copies(part: str, facts: ServerFacts) -> list[Finding]:
+    """Role and replicas, and what the Sentinels say."""
+    role = facts.role or "role unknown"
+    detail = f"{role}, {count(facts.replicas, 'replica')} connected"
+    step = "name the primary in its URL, or the Sentinels: a replica takes no writes"
+    found = [_when(facts.role != "replica", f"{part}: role", detail, step)]
+    if facts.sentinels:
+        found.append(_judge_sentinels(f"{part}: sentinels", facts.sentinels))
+    return found
+
+
+def _judge_sentinels(check: str, seen: SentinelFacts) -> Finding:
+    where = f"quorum {seen.quorum}, primary {seen.primary}" if seen.primary else "none knows the service"
+    detail = f"{seen.answering} of {seen.known} answer, {where}"
+    step = "start those that are missing: without a majority nobody fails over"
+    return _when(seen.answering == seen.known, check, detail, step, bad=Level.WARN)
 
 
 def _major(version: str) -> int:

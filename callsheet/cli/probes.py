@@ -17,6 +17,8 @@ from callsheet.cli.extras import versions
 from callsheet.cli.words import count, first_sentence
 from callsheet.errors import CallsheetError, Unreachable
 from callsheet.records.states import State
+from callsheet.settings.urls import is_memory, parse
+from callsheet.store.server import look
 
 if TYPE_CHECKING:
     from callsheet.client import Client
@@ -55,12 +57,31 @@ def _settings(door: Client) -> list[Finding]:
 
 
 def _broker(door: Client) -> list[Finding]:
-    return [Finding("broker", Level.OK, door.ping_broker())]
+    """Whether it answers; its server, when the store lies on another."""
+    found = [Finding("broker", Level.OK, door.ping_broker())]
+    settings = door.settings
+    if is_memory(settings.broker_url) or not _elsewhere(settings.broker_url, settings.store_url):
+        return found
+    return [*found, *checks.judge_broker(look(settings.broker_url, settings.connect_timeout_s))]
+
+
+def _elsewhere(broker: str, store: str) -> bool:
+    """Whether two URLs name two servers; the number of the database and the options do not matter."""
+    if is_memory(store):
+        return True
+    one, other = parse(broker), parse(store)
+    return (one.host, one.port, one.socket, one.sentinels) != (
+        other.host,
+        other.port,
+        other.socket,
+        other.sentinels,
+    )
 
 
 def _store(door: Client) -> list[Finding]:
     """The server, then what only the store knows."""
-    found = checks.judge_server(door.ping_store())
+    url, limit_s = door.settings.store_url, door.settings.connect_timeout_s
+    found = [] if is_memory(url) else checks.judge_server(look(url, limit_s))
     counts = door.counts()
     waiting = counts[State.PENDING] + counts[State.QUEUED]
     ticks = checks.judge_ticks(door.last_ticks(), now=door.now(), tick_s=door.settings.tick_s)

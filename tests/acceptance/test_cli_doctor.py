@@ -73,6 +73,17 @@ def test_a_server_that_forgets_is_a_failure_with_the_next_step(cli: Cli) -> None
     assert "build-tiny" in finding(said, "models")["next_step"]
 
 
+def test_a_broker_of_its_own_is_looked_at_too(sound: Cli, lasting: Valkey) -> None:
+    with Valkey("--maxmemory-policy", "allkeys-lru") as broker:
+        env = {"CALLSHEET_BROKER_URL": broker.url, "CALLSHEET_STORE_URL": lasting.url}
+        said = sound("doctor", "-o", "json", env=env)
+    assert said.code == 1
+    assert levels(said)["broker: appendonly"] == "warn"
+    assert levels(said)["broker: maxmemory-policy"] == "fail"
+    assert "CONFIG SET maxmemory-policy" in finding(said, "broker: maxmemory-policy")["next_step"]
+    assert levels(said)["store: appendfsync"] == levels(said)["store: role"] == "ok"
+
+
 def test_an_unreachable_server_is_5_and_the_rest_is_checked(offline: Cli) -> None:
     begin = time.monotonic()
     said = offline("doctor", "-o", "json", env={"CALLSHEET_GPUS": "l4"})

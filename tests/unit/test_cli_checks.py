@@ -10,6 +10,7 @@ from callsheet.cli.checks import (
     Finding,
     Level,
     exit_code,
+    judge_broker,
     judge_devices,
     judge_models,
     judge_packages,
@@ -19,9 +20,10 @@ from callsheet.cli.checks import (
 )
 from callsheet.cli.extras import require_worker, versions
 from callsheet.errors import Refused
+from callsheet.store.server import SentinelFacts, ServerFacts
 from tests.support.fleet import gpu
 
-SOUND = {"version": "7.2.4", "appendonly": "yes", "maxmemory_policy": "noeviction", "used_memory": 1}
+SOUND = ServerFacts("7.2.4", "primary", 1, "yes", "everysec", "noeviction")
 OK, WARN, FAIL = Level.OK, Level.WARN, Level.FAIL
 
 
@@ -30,19 +32,45 @@ def levels(findings: list[Finding]) -> list[Level]:
 
 
 def test_a_sound_server() -> None:
-    assert levels(judge_server(SOUND)) == [OK, OK, OK]
+    assert levels(judge_server(SOUND)) == [OK] * 5
+    assert levels(judge_server(replace(SOUND, appendfsync="always"))) == [OK] * 5
+    assert judge_server(SOUND)[-1].detail == "primary, 1 replica connected"
 
 
-@pytest.mark.parametrize("version", ["6.2.14", "?", ""])
+@pytest.mark.parametrize("version", ["6.2.14", "?"])
 def test_an_old_or_unknown_server(version: str) -> None:
-    assert levels(judge_server({**SOUND, "version": version})) == [FAIL, OK, OK]
+    assert levels(judge_server(replace(SOUND, version=version))) == [FAIL, OK, OK, OK, OK]
 
 
 def test_a_server_that_can_lose_records() -> None:
-    findings = judge_server({**SOUND, "appendonly": "no", "maxmemory_policy": "allkeys-lru"})
-    assert levels(findings) == [OK, FAIL, FAIL]
-    assert all(finding.next_step for finding in findings[1:])
-    assert "allkeys-lru" in findings[2].detail
+    unsound = replace(
+        SOUND, appendonly="no", appendfsync="no", maxmemory_policy="allkeys-lru", role="replica"
+    )
+    findings = judge_server(unsound)
+    assert levels(findings) == [OK, FAIL, FAIL, FAIL, FAIL]
+    assert "CONFIG SET appendonly yes" in findings[1].next_step
+    assert "CONFIG SET appendfsync everysec" in findings[2].next_step
+    assert "`maxmemory-policy noeviction` in redis.conf" in findings[3].next_step
+    assert "allkeys-lru" in findings[3].detail
+
+
+def test_a_broker_of_its_own_may_forget_but_not_evict() -> None:
+    findings = judge_broker(replace(SOUND, appendonly="no", appendfsync="", maxmemory_policy="allkeys-lru"))
+    assert levels(findings) == [OK, WARN, FAIL, OK]
+    assert "every record gets a new ticket" in findings[1].detail
+
+
+def test_what_a_managed_server_hides_is_a_warning() -> None:
+    hidden = ServerFacts("", "", 0, "", "", "")
+    assert levels(judge_server(hidden)) == [WARN, WARN, WARN, WARN, OK]
+    assert all("cannot be read" in finding.detail for finding in judge_server(hidden)[:4])
+
+
+def test_sentinels() -> None:
+    seen = SentinelFacts(known=3, answering=3, quorum=2, primary="10.0.0.1:6379")
+    found = judge_server(replace(SOUND, sentinels=seen))[-1]
+    assert (found.level, found.detail) == (OK, "3 of 3 answer, quorum 2, primary 10.0.0.1:6379")
+    assert judge_server(replace(SOUND, sentinels=replace(seen, answering=2)))[-1].level is WARN
 
 
 def test_exit_codes() -> None:
