@@ -16,10 +16,13 @@ from callsheet.records.states import State
 from callsheet.settings import urls
 from callsheet.store.protocol import Store
 from callsheet.tasks.canvas import counting_app
+from callsheet.tasks.deliver import AGAIN_S, BUSY_S
 from callsheet.tasks.face import POLL_S
 from callsheet.tasks.publish import release
 
 log = logging.getLogger(__name__)
+
+REQUEUED = (State.FAILED, State.CANCELLED)  # what a requeue makes again
 
 
 def signed(reason: str, who: str) -> str:
@@ -28,18 +31,26 @@ def signed(reason: str, who: str) -> str:
     return f"{said}, by {who}" if who else said
 
 
-def requeue(store: Store, job_id: str, *, from_checkpoint: bool | None, reason: str) -> State:
+def requeue(
+    store: Store,
+    job_id: str,
+    *,
+    from_checkpoint: bool | None,
+    reason: str,
+    patience_s: float = BUSY_S + 1,
+) -> State:
     """A failed or cancelled job is made again; its old outcome is forgotten, so that ``get()`` waits anew.
 
     From its newest checkpoint where it has one; True: only from there, False: from step 0. Answers the state
     it has now. Raises JobNotFound, Refused.
     """
     job = store.get(job_id)
-    if from_checkpoint and job.checkpoint is None and job.state in (State.FAILED, State.CANCELLED):
+    if from_checkpoint and job.checkpoint is None and job.state in REQUEUED:
         raise Refused(
             f"Job {job.id} has no checkpoint to go on from; nothing was changed. "
             "Requeue it with --from-start to make it from step 0."
         )
+    _stop_delivery(store, job, patience_s)
     from_start = from_checkpoint is False
     state = store.requeue(job.id, from_start=from_start, reason=reason, op=uuid.uuid4().hex)
     forget_outcome(store, job)
@@ -47,6 +58,24 @@ def requeue(store: Store, job_id: str, *, from_checkpoint: bool | None, reason: 
         return state
     release(store, job.queue)  # at once; what has no room goes at a later tick
     return store.get(job.id).state
+
+
+def _stop_delivery(store: Store, job: Job, patience_s: float) -> None:
+    """Nobody is delivering the old outcome from here on: it would come back after it was forgotten.
+
+    The requeue gives the lock back. Raises Refused when somebody else has it for too long.
+    """
+    token, ends = uuid.uuid4().hex, time.monotonic() + patience_s
+    while job.state in REQUEUED and not job.delivered and not job.erased:
+        if store.lock_delivery(job.id, token=token, busy_s=AGAIN_S):
+            return
+        if time.monotonic() >= ends:
+            raise Refused(
+                f"The end of job {job.id} is being delivered just now; nothing was changed. "
+                "Requeue it again in a moment."
+            )
+        time.sleep(POLL_S)
+        job = store.get(job.id)
 
 
 def forget_outcome(store: Store, job: Job) -> None:

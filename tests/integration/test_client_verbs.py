@@ -17,6 +17,7 @@ from callsheet.client import Client
 from callsheet.errors import JobCancelled, JobFailed, JobNotFound, Refused, StorageError
 from callsheet.records.states import State
 from callsheet.settings import load
+from callsheet.tasks import operators
 from callsheet.tasks.deliver import deliver
 from tests.support.by_hand import Hand
 from tests.support.valkey import Valkey
@@ -85,6 +86,19 @@ def test_a_cancelled_job_is_requeued_before_its_end_was_delivered(client: Client
     assert deliver(hand.store, job_id)
     with pytest.raises(JobCancelled, match="oops, by ann@desk"):
         client.job(job_id).get(timeout=10)
+
+
+def test_a_requeue_waits_for_a_delivery_that_is_under_way(client: Client, hand: Hand) -> None:
+    job_id = hand.submit()
+    client.cancel(job_id)
+    assert hand.store.lock_delivery(job_id, token="a controller", busy_s=1.0)
+    began = hand.store.now()
+    with pytest.raises(Refused, match="being delivered just now"):
+        operators.requeue(hand.store, job_id, from_checkpoint=None, reason="", patience_s=0.0)
+    assert client.requeue(job_id) is State.PENDING
+    assert hand.store.now() - began >= 0.99
+    client.cancel(job_id)
+    assert deliver(hand.store, job_id)  # the requeue kept no lock
 
 
 def test_a_requeued_job_has_its_ticket_in_the_queue_at_once(
