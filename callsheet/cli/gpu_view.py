@@ -110,7 +110,7 @@ def gpu_list(seen: Sequence[Seen], *, now: float) -> Table:
 
 
 def _line(one: Seen, now: float) -> tuple[str, ...]:
-    order = _order_text(one.order, now) if one.order else NOTHING
+    order = _order_text(one.order, one.state, now) if one.order else NOTHING
     gpu = one.gpu
     if gpu is None:
         return (one.name, NOTHING, NOTHING, one.state, *[NOTHING] * 5, order)
@@ -128,10 +128,10 @@ def _line(one: Seen, now: float) -> tuple[str, ...]:
     )
 
 
-def _order_text(order: GpuOrder, now: float) -> str:
-    """Who, why, since when, and what becomes of its job."""
+def _order_text(order: GpuOrder, state: str, now: float) -> str:
+    """Who, why, since when, and what becomes of its job if it has one."""
     said = f"{order.action}: {order.why}, by {order.who} {span(now - order.since)} ago"
-    if order.action != "draining":
+    if state != "draining":
         return said
     if not order.give_up_at:
         return f"{said}; its job may end"

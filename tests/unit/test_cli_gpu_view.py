@@ -67,6 +67,8 @@ def test_an_order_says_who_why_since_when_and_what_becomes_of_the_job() -> None:
     assert told(DRAINING).endswith("ago; its job may end")
     assert told(replace(DRAINING, give_up_at=NOW + 90)).endswith("; its job is handed back in 1 min 30 s")
     assert told(replace(DRAINING, give_up_at=NOW - 1)).endswith("; its job is handed back now")
+    drained = gpu_list([Seen("g", IDLE, DRAINING)], now=NOW).rows[0][-1]
+    assert drained == "draining: fan, by ann@desk 1 min 00 s ago"
 
 
 def test_an_empty_fleet_says_what_to_do() -> None:
