@@ -59,6 +59,7 @@ def store() -> Store:
             config.store_url,
             retention_s=config.retention_s,
             connect_timeout_s=config.connect_timeout_s,
+            replica_wait_ms=config.replica_wait_ms,
         ),
     )
 

@@ -10,6 +10,9 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import redis
+
+from callsheet.artifacts.objects import Objects
 from callsheet.beat.patience import Patience
 from callsheet.errors import Unreachable
 from callsheet.records.gpus import Gpu
@@ -40,6 +43,8 @@ class Hands:
     deliver: Callable[[Store, str], bool]
     publish: Callable[[Ticket], bool]
     signal: Callable[[str, str], None]  # revoke signal "yield" for a ticket id, to one worker
+    objects: Callable[[], Objects]
+    broker: Callable[[], redis.Redis | None]  # a client on the broker's Redis; None for a broker that is none
     patience: Patience = field(default_factory=Patience)
 
 

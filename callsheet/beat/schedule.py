@@ -38,11 +38,27 @@ def signal_yield(ticket_id: str, worker: str) -> None:
         log.warning("no signal to %s for %s (%s): its lease's renewal tells it", worker, ticket_id, fault)
 
 
+def broker_client() -> Any:
+    """A client on the broker's Redis, in its database; None when the broker is no Redis."""
+    with app.connection_or_acquire() as connection:
+        return getattr(connection.default_channel, "client", None)
+
+
 def hands() -> Hands:
     """What this process's controllers act through; the same from tick to tick, since they remember."""
     return wiring.once(
         "hands",
-        lambda: Hands(wiring.store(), wiring.settings(), depth, release, deliver, publish, signal_yield),
+        lambda: Hands(
+            wiring.store(),
+            wiring.settings(),
+            depth=depth,
+            release=release,
+            deliver=deliver,
+            publish=publish,
+            signal=signal_yield,
+            objects=wiring.objects,
+            broker=broker_client,
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from callsheet.beat import controllers, seats
+from callsheet.beat import controllers, janitor, pidbox, seats
 from callsheet.beat.controllers import Hands
 from callsheet.errors import Unreachable
 from callsheet.settings import Settings
@@ -27,6 +27,7 @@ from callsheet.tasks.publish import REBALANCE
 log = logging.getLogger(__name__)
 
 CONTROL = "control"  # the round that moves jobs
+JANITOR, JANITOR_S = "janitor", 60.0
 AT_ONCE_S = 0.001  # shortest time between two ticks that are asked for
 
 
@@ -56,6 +57,16 @@ ROUNDS: Mapping[str, Round] = {
     ),
     REBALANCE: Round((seats.rebalance,), busy_s=5.0, numbered_s=AT_ONCE_S),
     "deliver": Round((controllers.deliver,), busy_s=30.0),
+    JANITOR: Round(
+        (
+            janitor.sweep_records,
+            janitor.sweep_erased,
+            janitor.sweep_checkpoints,
+            pidbox.sweep_pidbox,
+        ),
+        busy_s=120.0,
+        numbered_s=JANITOR_S,
+    ),
 }
 
 
@@ -84,7 +95,7 @@ def _once(hands: Hands, name: str, one: Round, clock: Callable[[], float]) -> tu
     finally:
         report["duration_s"] = round(clock() - began, 6)
         again = hands.store.end_tick(name, number, token=token, report=report)
-    return report, again and bool(one.numbered_s)
+    return report, again and name == REBALANCE
 
 
 def _number(hands: Hands, one: Round) -> int:
@@ -105,4 +116,4 @@ def _run(controller: Callable[[Hands], int], hands: Hands, report: dict[str, Any
 
 def periods(settings: Settings) -> dict[str, float]:
     """How often each round is sent by every beat, seconds."""
-    return dict.fromkeys(ROUNDS, settings.tick_s)
+    return {name: JANITOR_S if name == JANITOR else settings.tick_s for name in ROUNDS}

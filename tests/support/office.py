@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from callsheet.artifacts.objects import open_objects
 from callsheet.beat.controllers import Hands
 from callsheet.records.jobs import Ticket
 from callsheet.records.states import State
@@ -23,6 +24,7 @@ class Office:
         self.store = MemoryStore(self.clock)
         self.broker: dict[str, list[Ticket]] = {}
         self.delivered: list[str] = []
+        self.objects = open_objects("memory://office")
         self.signals: list[tuple[str, str]] = []
         self.hands = Hands(
             self.store,
@@ -31,6 +33,8 @@ class Office:
             release=self.release,
             deliver=self.deliver,
             publish=self.publish,
+            objects=lambda: self.objects,
+            broker=lambda: None,
             signal=lambda ticket_id, worker: self.signals.append((ticket_id, worker)),
         )
 
