@@ -3,14 +3,16 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 PYTHON ?=
+# Of test-s3: a script that starts a Ceph radosgw, called with a folder and two ports
+export RADOSGW ?=
 PY := .venv/bin/python
 # Files that `git clean` would call rubbish, all inside this folder. Your own ./callsheet-data is not among them.
 RUBBISH := .venv build dist demo-data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-.PHONY: help demo test test-fast lint format bench clean venv venv-demo
+.PHONY: help demo test test-fast test-s3 lint format bench clean venv venv-demo
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: venv-demo ## Render eight films with the whole stack on this machine, and show them
 	@$(PY) -m examples.demo
@@ -20,6 +22,9 @@ test: lint ## Run every check: lint, then all tests
 
 test-fast: venv ## Run only the tests that need no server, no worker and no torch
 	@$(PY) -m pytest tests/unit -m "not torch and not chaos"
+
+test-s3: venv ## Run the tests of object storage against a real S3 server; says how to get one
+	@$(PY) -m tests.support.real_s3
 
 lint: venv ## Check style, types, the import contract and the sizes
 	@$(PY) -m ruff check

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,29 +14,18 @@ import pytest
 import redis
 from celery import Celery
 
-from callsheet.artifacts.objects import Objects, open_objects
+from callsheet.artifacts.objects import open_objects
 from callsheet.beat.janitor import Tools, sweep_checkpoints, sweep_erased, sweep_records
 from callsheet.beat.pidbox import BINDINGS, CURSOR, EXCHANGE, ORPHAN_S, SEEN, sweep_pidbox
 from callsheet.settings import Settings
 from callsheet.store.memory import MemoryStore
-from callsheet.store.protocol import Store
 from callsheet.store.redis_store import RedisStore
 from tests.support.jobs import ended
-from tests.support.sweeping import check_sweeps
+from tests.support.sweeping import Kit, check_sweeps
 from tests.support.valkey import Valkey
 
 DAY = 86_400.0
 ASK = "import sys; from celery import Celery; Celery(broker=sys.argv[1]).control.inspect(timeout=120).ping()"
-
-
-@dataclass(frozen=True)
-class Kit:
-    """What the janitor works with, over a broker's client and a place for objects."""
-
-    store: Store
-    settings: Settings
-    objects: Callable[[], Objects]
-    broker: Callable[[], redis.Redis | None]
 
 
 @pytest.fixture(scope="module")

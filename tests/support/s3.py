@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -16,10 +17,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 class FakeS3:
     """``with FakeS3() as s3``: ``s3.endpoint`` serves the bucket ``films``, ``s3.objects`` are in it."""
 
-    def __init__(self, *, status: int = 0, honours_create: bool = True, failures: int = 0) -> None:
+    def __init__(
+        self, *, status: int = 0, honours_create: bool = True, failures: int = 0, delay_s: float = 0.0
+    ) -> None:
         self.status = status  # answer everything with this error; 0 = work
         self.honours_create = honours_create  # False: ignore If-None-Match, as some servers do
         self.failures = failures  # answer the first so many requests with 503
+        self.delay_s = delay_s  # before each answer
         self.objects: dict[str, bytes] = {}
         self.uploads: dict[str, dict[int, bytes]] = {}
         self.requests: list[str] = []
@@ -129,6 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
     def _refused(self) -> bool:
+        time.sleep(self.s3.delay_s)
         if self.s3.failures > 0:
             self.s3.failures -= 1
             self._error(503, "SlowDown")

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import pytest
+import redis
 
 from callsheet.artifacts.checkpoints import save_checkpoint
 from callsheet.artifacts.films import film_keys
+from callsheet.artifacts.objects import Objects
 from callsheet.beat import janitor
 from callsheet.beat.janitor import Tools, sweep_checkpoints, sweep_erased
 from callsheet.records.jobs import Checkpoint
-from callsheet.store.protocol import Lease
+from callsheet.settings import Settings
+from callsheet.store.protocol import Lease, Store
 from tests.support.jobs import ended, finish, op, running
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What the janitor works with."""
+
+    store: Store
+    settings: Settings
+    objects: Callable[[], Objects]
+    broker: Callable[[], redis.Redis | None] = lambda: None
 
 
 def check_sweeps(tools: Tools) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -10,7 +10,7 @@ import redis
 
 from callsheet.artifacts.checkpoints import save_checkpoint
 from callsheet.artifacts.films import film_keys
-from callsheet.artifacts.objects import Objects
+from callsheet.artifacts.objects import Entry, Objects
 from callsheet.beat import janitor
 from callsheet.beat.janitor import Bin, sweep_checkpoints, sweep_erased, sweep_records
 from callsheet.beat.pidbox import sweep_pidbox
@@ -112,6 +112,21 @@ def test_objects_without_a_record_go_unless_they_are_new(tools: Tools, clock: Cl
     assert sweep_checkpoints(tools) == 0
     clock.advance(janitor.WRITING_S + 1)
     assert sweep_checkpoints(tools) == 2
+
+
+class Unordered(FaultyObjects):
+    """Lists the attempts of all jobs in turn, since a folder has no order."""
+
+    def entries(self, prefix: str = "") -> Iterator[Entry]:
+        yield from sorted(super().entries(prefix), key=lambda entry: entry.key.split("/")[2])
+
+
+def test_a_listing_needs_no_order(clock: Clock) -> None:
+    tools = Tools(MemoryStore(clock), Unordered(clock=clock), Settings())
+    for job_id in ("gone-1", "gone-2"):
+        stray(tools, job_id, token="a"), stray(tools, job_id, token="b")
+    clock.advance(janitor.WRITING_S + 1)
+    assert sweep_checkpoints(tools) == 4
 
 
 def test_one_object_that_stays_does_not_hold_up_the_rest(tools: Tools, clock: Clock) -> None:
