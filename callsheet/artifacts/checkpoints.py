@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections.abc import Iterable
 
-from callsheet.artifacts.films import film_keys
+from callsheet.artifacts.films import film_folder, film_keys
 from callsheet.artifacts.objects import Objects
 from callsheet.errors import CheckpointDamaged, StorageError
 from callsheet.records.jobs import Checkpoint
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 def folder(job_id: str) -> str:
     """Below it lie the checkpoints of one job."""
-    return "checkpoints/" + film_keys(job_id, 0, "").film.split("/")[1]
+    return "checkpoints/" + film_folder(job_id).removeprefix("jobs/")
 
 
 def save_checkpoint(

@@ -18,7 +18,7 @@ from typing import Protocol
 import redis
 
 from callsheet.artifacts.checkpoints import folder
-from callsheet.artifacts.films import film_keys
+from callsheet.artifacts.films import film_folder
 from callsheet.artifacts.objects import Entry, Objects
 from callsheet.errors import StorageError
 from callsheet.records.jobs import FORMAT, Job
@@ -162,4 +162,4 @@ def _owners(store: Store, names: list[str]) -> dict[str, Job]:
 
 
 def _places(job_id: str) -> tuple[str, str]:
-    return folder(job_id), film_keys(job_id, 0, "").film.rsplit("/", 2)[0]
+    return folder(job_id), film_folder(job_id)
