@@ -64,7 +64,7 @@ ROUNDS: Mapping[str, Round] = {
             janitor.sweep_checkpoints,
             pidbox.sweep_pidbox,
         ),
-        busy_s=120.0,
+        busy_s=180.0,
         numbered_s=JANITOR_S,
     ),
 }

@@ -29,6 +29,10 @@ class Journal(Protocol):
         """GPU-seconds spent loading so far."""
         ...
 
+    def decline(self) -> None:
+        """The order to yield cannot be obeyed."""
+        ...
+
     def order(self) -> str:
         """The order for this attempt: "", yield, leave, cancel or fenced."""
         ...
@@ -74,6 +78,10 @@ class SlateJournal:
         """GPU-seconds spent loading so far."""
         self._say(replace(self._now, loading_s=loading_s))
 
+    def decline(self) -> None:
+        """The keeper takes the order back."""
+        self._say(replace(self._now, declined=self._now.declined + 1))
+
     def order(self) -> str:
         """The order that the keeper wrote for this attempt."""
         return self._slate.read_order(self._now.token)
@@ -114,6 +122,10 @@ class StoreJournal:
     def loaded(self, loading_s: float) -> None:
         """GPU-seconds spent loading so far."""
         self._now = replace(self._now, loading_s=loading_s)
+
+    def decline(self) -> None:
+        """Unheard until the next renewal."""
+        self._order = ""
 
     def order(self) -> str:
         """The order that came with the last renewal."""

@@ -99,6 +99,7 @@ class Keeper:
         self._lost_token = ""
         self._killed: dict[str, str] = {}  # token -> why
         self._pen = threading.Lock()  # signals come in another thread, and the slate has one writer
+        self._recorded = ""  # token of the attempt whose record held an order to yield
         self._leaving = False  # the worker ends
         self._draining = False  # an operator wants its job elsewhere
 
@@ -158,8 +159,9 @@ class Keeper:
         self._renewed = (now, running)
         if order:
             self._order(running, order)
-        elif before.token == running.token:
+        elif self._recorded == running.token or running.declined > before.declined:
             self._take_back(running)
+        self._recorded = running.token if order == "yield" else ""
         if running.token != before.token:
             self._refill(running.queue)
 
@@ -180,7 +182,7 @@ class Keeper:
                 self._slate.write_order(running.token, order)
 
     def _take_back(self, running: Running) -> None:
-        """The record has no order to yield any more."""
+        """The record has no order to yield any more, or the child could not obey it."""
         with self._pen:
             if self._slate.read_order(running.token) == "yield":
                 self._slate.write_order(running.token, "")

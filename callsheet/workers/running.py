@@ -87,6 +87,7 @@ class RunningAttempt:
                 self.lease.job.id, self.lease.attempt, self.lease.token, reason=reason, op=op
             )
         )
+        self.journal.decline()
 
     def _save(self, snapshot: Snapshot) -> str:
         """Save now. Answers what went wrong. Raises Stopped when a newer attempt owns the job."""

@@ -30,6 +30,7 @@ class Running:
     step: int = 0
     steps: int = 0
     phase: str = ""
+    declined: int = 0  # orders to yield that it could not obey
     loading_s: float = 0.0  # GPU-seconds spent loading so far
     pid: int = 0
     build: str = ""  # of the child: where it is equal, films are bit for bit

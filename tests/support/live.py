@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from callsheet.records.gpus import Gpu
 from callsheet.routing.classes import KNOWN
@@ -63,7 +63,7 @@ class Live:
         )
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def __enter__(self) -> Live:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

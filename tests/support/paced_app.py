@@ -21,20 +21,27 @@ LONGEST_S = 60.0
 __all__ = ["app"]
 
 
+def places(gate: Path) -> list[str]:
+    """Where the job is still to stand."""
+    try:
+        return gate.read_text().splitlines()
+    except FileNotFoundError:
+        return []
+
+
 def stand(folder: Path, place: str, journal: Any) -> None:
-    """Wait at the gate, if there is one here."""
-    job_id = journal._now.job_id
-    gate, sign = folder / job_id, folder / f"{job_id}.at"
-    ends = time.monotonic() + LONGEST_S
-    while gate.is_file() and gate.read_text() == place and not journal.order():
-        if not sign.exists():
+    """Wait at the gate, if there is one here. Left by an order, it has served."""
+    gate, sign = folder / journal._now.job_id, folder / f"{journal._now.job_id}.at"
+    ends, stood = time.monotonic() + LONGEST_S, False
+    while place in places(gate):
+        if not stood:
             sign.write_text(place)
-        if time.monotonic() > ends:
-            raise AssertionError(f"job {job_id} stood at {place} for {LONGEST_S} s")
+            stood = True
+        if journal.order():
+            gate.write_text("\n".join(other for other in places(gate) if other != place))
+        elif time.monotonic() > ends:
+            raise AssertionError(f"job {journal._now.job_id} stood at {place} for {LONGEST_S} s")
         time.sleep(0.005)
-    if sign.exists():
-        gate.unlink(missing_ok=True)  # it served: the next attempt passes
-        sign.unlink(missing_ok=True)
 
 
 def slow_down() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -55,30 +56,26 @@ class Theatre(Live):
         assert isinstance(job, VideoJob)
         return job
 
-    def stopped_at(self, place: str, **changes: Any) -> VideoJob:
-        """A job that stands at a gate: ``step 3``, ``phase decode``."""
-        from uuid import uuid4
-
-        job_id = str(uuid4())
-        self.close_gate(job_id, place)
+    def stopped_at(self, *places: str, **changes: Any) -> VideoJob:
+        """A job that stands at the first of some gates: ``step 3``, ``phase decode``."""
+        job_id = str(uuid.uuid4())
+        (self.gates / job_id).write_text("\n".join(places))
         generate_video.apply_async(kwargs={**CAT, **changes}, task_id=job_id)
-        self.wait_at(job_id)
+        self.wait_at(job_id, places[0])
         return generate_video.AsyncResult(job_id)
-
-    def close_gate(self, job_id: str, place: str) -> None:
-        """The job will stand there."""
-        (self.gates / f"{job_id}.at").unlink(missing_ok=True)
-        part = self.gates / f"{job_id}.part"
-        part.write_text(place)
-        part.rename(self.gates / job_id)
 
     def open_gate(self, job_id: str) -> None:
         """It goes on."""
         (self.gates / job_id).unlink(missing_ok=True)
 
-    def wait_at(self, job_id: str) -> Job:
-        """Wait until it stands at its gate."""
-        until((self.gates / f"{job_id}.at").exists, within_s=WAIT_S, what=f"job {job_id} at its gate")
+    def wait_at(self, job_id: str, place: str) -> Job:
+        """Wait until it stands there."""
+        sign = self.gates / f"{job_id}.at"
+        until(
+            lambda: sign.exists() and sign.read_text() == place,
+            within_s=WAIT_S,
+            what=f"job {job_id} at {place}: {self.store.get(job_id)}",
+        )
         return self.store.get(job_id)
 
     def record(self, job: VideoJob) -> Job:

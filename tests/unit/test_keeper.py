@@ -229,6 +229,20 @@ def test_an_order_that_was_declined_is_taken_back(bench: Bench) -> None:
     assert bench.slate.read_order(lease.token) == ""
 
 
+def test_a_signal_is_not_taken_back_by_a_record_that_knows_nothing_of_it(bench: Bench) -> None:
+    lease = running(bench.store)
+    bench.run(lease, ticket=1)
+    bench.keeper.look()
+    bench.keeper.tell(f"{lease.job.id}.1", "yield")
+    for _ in range(3):
+        bench.clock.advance(1.0)
+        bench.keeper.look()
+    assert bench.slate.read_order(lease.token) == "yield"
+    bench.run(lease, ticket=1, declined=1)
+    bench.keeper.look()
+    assert bench.slate.read_order(lease.token) == ""
+
+
 def test_a_leaving_worker_tells_also_what_begins_just_now(bench: Bench) -> None:
     bench.keeper.leave_soon()
     lease = running(bench.store)
