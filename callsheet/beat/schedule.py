@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from kombu.exceptions import ChannelError, OperationalError
+from kombu.exceptions import ChannelError
 
 from callsheet import wiring
 from callsheet.app import CONTROL_QUEUE, app
@@ -15,7 +15,7 @@ from callsheet.errors import Unreachable
 from callsheet.settings import Settings
 from callsheet.tasks.deliver import deliver
 from callsheet.tasks.publish import TICK, publish, release
-from callsheet.tasks.revoke import YIELD_SIGNAL
+from callsheet.tasks.revoke import signal_yield
 
 log = logging.getLogger(__name__)
 
@@ -28,14 +28,6 @@ def depth(queue: str) -> int:
             return int(channel.queue_declare(queue=queue, passive=True).message_count)
         except ChannelError:
             return 0
-
-
-def signal_yield(ticket_id: str, worker: str) -> None:
-    """The revoke signal. The record carries the same order, so a lost one costs a renewal's time."""
-    try:
-        app.control.revoke(ticket_id, destination=[worker], terminate=True, signal=YIELD_SIGNAL)
-    except (OperationalError, OSError) as fault:
-        log.warning("no signal to %s for %s (%s): its lease's renewal tells it", worker, ticket_id, fault)
 
 
 def broker_client() -> Any:

@@ -19,8 +19,8 @@ else:
 F = TypeVar("F", bound=Callable[..., Any])
 
 OUTPUT = "callsheet.output"
-USER = "CALLSHEET_USER"  # no setting either: who gives an order
 FORMATS = ("table", "json")
+USER = "CALLSHEET_USER"  # settings/sources.py knows that it is no setting
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")

@@ -11,6 +11,8 @@ PREFIX = "CALLSHEET_"
 FILE_VARIABLE = "CALLSHEET_CONFIG"  # names the settings file
 GPU_VARIABLE = "CALLSHEET_GPU"  # the launcher tells each worker its GPU, as a JSON object
 DEBUG_VARIABLE = "CALLSHEET_DEBUG"  # the command line shows tracebacks
+USER_VARIABLE = "CALLSHEET_USER"  # who acts, as histories show it; default: user@host
+NO_SETTINGS = (FILE_VARIABLE, DEBUG_VARIABLE, USER_VARIABLE)
 DEFAULT_FILE = "callsheet.toml"
 
 #: Kubernetes puts such variables into every container when a Service is called callsheet or callsheet-<x>.
@@ -42,7 +44,7 @@ def from_env(env: Mapping[str, str], known: frozenset[str]) -> Iterator[Given]:
 
 def _is_no_setting(variable: str, value: str) -> bool:
     # a person who writes CALLSHEET_GPU=h100 meant CALLSHEET_GPUS and is to be told
-    return variable in (FILE_VARIABLE, DEBUG_VARIABLE) or (variable == GPU_VARIABLE and value.startswith("{"))
+    return variable in NO_SETTINGS or (variable == GPU_VARIABLE and value.startswith("{"))
 
 
 def _is_service_link(variable: str, value: str, *, known: bool) -> bool:

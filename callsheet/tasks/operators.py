@@ -13,12 +13,12 @@ from callsheet.app import app
 from callsheet.errors import Refused, WaitTimeout
 from callsheet.records.jobs import Job
 from callsheet.records.states import State
-from callsheet.settings import urls
 from callsheet.store.protocol import Store
 from callsheet.tasks.canvas import counting_app
 from callsheet.tasks.deliver import AGAIN_S, BUSY_S
 from callsheet.tasks.face import POLL_S
 from callsheet.tasks.publish import release
+from callsheet.tasks.revoke import signal_yield
 
 log = logging.getLogger(__name__)
 
@@ -99,17 +99,8 @@ def preempt(store: Store, job_id: str, *, reason: str) -> Job:
         raise _not_running(job)
     if not store.order(job.id, job.attempt, "yield", reason=reason, op=uuid.uuid4().hex):
         raise _not_running(store.get(job.id))  # it ended just now
-    signal_yield(job)
+    signal_yield(job.ticket_id, job.worker)
     return job
-
-
-def signal_yield(job: Job) -> None:
-    """The revoke signal to the worker. A lost one costs a renewal's time: the record carries the order."""
-    try:
-        app.control.revoke(job.ticket_id, destination=[job.worker], terminate=True, signal="SIGUSR1")
-    except (OperationalError, OSError) as fault:
-        said = urls.untrusted(fault) or fault
-        log.warning("no signal to %s for %s (%s): its lease's renewal tells it", job.worker, job.id, said)
 
 
 def wait_yielded(store: Store, told: Job, timeout: float | None, *, poll_s: float = POLL_S) -> Job:

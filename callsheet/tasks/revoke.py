@@ -11,16 +11,22 @@ saved, and keep the id in every worker's set of revoked tasks.
 
 from __future__ import annotations
 
+import logging
 import re
 import uuid
 from collections.abc import Iterable
 from typing import Any
 
 from celery.app.control import Control
+from kombu.exceptions import OperationalError
 
 from callsheet import wiring
+from callsheet.app import app
 from callsheet.errors import JobNotFound
+from callsheet.settings import urls
 from callsheet.store.protocol import Store
+
+log = logging.getLogger(__name__)
 
 YIELD_SIGNAL = "SIGUSR1"
 _TICKET = re.compile(r"(?P<job>.+)\.\d+")
@@ -50,6 +56,15 @@ class JobControl(Control):
 def means_yield(terminate: bool, signal: Any) -> bool:
     """Whether a revoke asks for the GPU and not for the job's end."""
     return bool(terminate) and str(signal).upper().removeprefix("SIG") == "USR1"
+
+
+def signal_yield(ticket_id: str, worker: str) -> None:
+    """The revoke signal. The record carries the same order, so a lost one costs a renewal's time."""
+    try:
+        app.control.revoke(ticket_id, destination=[worker], terminate=True, signal=YIELD_SIGNAL)
+    except (OperationalError, OSError) as fault:
+        said = urls.untrusted(fault) or fault
+        log.warning("no signal to %s for %s (%s): its lease's renewal tells it", worker, ticket_id, said)
 
 
 def cancel_all(store: Store, ids: Iterable[str]) -> list[str]:

@@ -318,3 +318,7 @@ def test_loading_imports_nothing_heavy() -> None:
         cwd=Path(__file__).parents[2],
     )
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_who_acts_is_no_setting() -> None:
+    assert load({"CALLSHEET_USER": "ann"}).lease_s == 3.0
