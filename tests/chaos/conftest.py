@@ -16,7 +16,9 @@ def theatre(tmp_path_factory: pytest.TempPathFactory, tiny_models: Path) -> Iter
     """Two A100s; each test leaves it as it found it, or brings back what it killed."""
     with (
         Valkey() as valkey,
-        Theatre(tmp_path_factory.mktemp("theatre"), valkey, models_dir=tiny_models) as stage,
+        Theatre(
+            tmp_path_factory.mktemp("theatre"), valkey, models_dir=tiny_models, yield_grace_s=3.0
+        ) as stage,
     ):
         stage.open("a100-0", "a100-1")
         yield stage

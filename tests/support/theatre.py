@@ -114,6 +114,10 @@ class Theatre(Live):
         found: int = until(lambda: next(iter(children(parent)), 0), what=f"child of {name}")
         return found
 
+    def stop_child(self, pid: int) -> None:
+        """SIGSTOP a child: it hears no order; only SIGKILL ends it."""
+        os.kill(pid, signal.SIGSTOP)
+
     def kill(self, name: str) -> None:
         """SIGKILL one process (a GPU worker's parent; its child goes with it or not, as it may)."""
         process = self.processes.pop(name)
