@@ -6,6 +6,8 @@ PYTHON ?=
 # Of test-s3: a script that starts a Ceph radosgw, called with a folder and two ports
 export RADOSGW ?=
 PY := .venv/bin/python
+# Much of a test's time is waiting for processes: two at once, each file by one of them.
+PARALLEL ?= -n 2 --dist loadfile
 # Files that `git clean` would call rubbish, all inside this folder. Your own ./callsheet-data is not among them.
 RUBBISH := .venv build dist demo-data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
@@ -18,7 +20,7 @@ demo: venv-demo ## Render eight films with the whole stack on this machine, and 
 	@$(PY) -m examples.demo
 
 test: lint ## Run every check: lint, then all tests
-	@$(PY) -m pytest
+	@$(PY) -m pytest $(PARALLEL)
 
 test-fast: venv ## Run only the tests that need no server, no worker and no torch
 	@$(PY) -m pytest tests/unit -m "not torch and not chaos"
