@@ -32,6 +32,7 @@ key                           type    holds                                  liv
 ``tick:{controller}:report``  string  report of the last tick (JSON)         a minute
 ``urgent``                    string  a look of the controllers is due       take_urgent; 2 s
 ``witness``                   string  store time when it last answered       renew, claim, reap, ticks
+``away``                      hash    gap_s, returned: the last absence      as ``witness``
 ``losses``                    hash    crashes, gpu_s: how often workers die  renew, reap
 ``erasing``                   zset    erased jobs by time of erasure         erased
 ``op:{token}``                string  first answer of a verb (JSON)          120 s
@@ -79,6 +80,7 @@ PATTERNS = {
     "report": "tick:{}:report",
     "urgent": "urgent",
     "witness": "witness",
+    "away": "away",
     "losses": "losses",
     "erasing": "erasing",
     "op": "op:{}",
@@ -194,6 +196,10 @@ class Keys:
     def witness(self) -> str:
         """String: store time when the store last answered a verb of workers or controllers."""
         return self._key("witness")
+
+    def away(self) -> str:
+        """Hash: how long a silence is an absence of the store, and when the last one ended."""
+        return self._key("away")
 
     def losses(self) -> str:
         """Hash: crashes and GPU-seconds seen."""

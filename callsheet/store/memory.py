@@ -259,9 +259,9 @@ class MemoryStore(MemoryBooks, Store):
 
     @once
     def reap(self, *, max_crashes: int, op: str, lease_s: float, gap_s: float, limit: int = 100) -> list[str]:
-        if self._away_for() > gap_s:
-            self._extend_leases(lease_s)
+        self._gap_s = gap_s
         self._witness()
+        self._extend_leases(lease_s)
         lost = self._ledger.running.up_to(self._now, limit)
         for job_id in lost:
             entry = self._ledger.entries[job_id]
@@ -270,10 +270,12 @@ class MemoryStore(MemoryBooks, Store):
 
     def _extend_leases(self, lease_s: float) -> None:
         """The store was away: nobody could renew. ``reap.lua`` says more."""
-        until = rules.micro(self._now + lease_s)
+        until = rules.micro((self._returned or 0.0) + lease_s)
+        if until <= self._now:
+            return
         for job_id in self._ledger.running.up_to(until, len(self._ledger.running)):
             entry = self._ledger.entries[job_id]
-            if entry.run.extended < rules.EXTENDED_MAX:
+            if entry.run.extended < rules.EXTENDED_MAX and entry.job.lease_until < until:
                 entry.run.extended += 1
                 self._ledger.extend(entry, until, {})
 

@@ -26,13 +26,14 @@ class MemoryFleet(Steps, Fleet):
         self._ticks: defaultdict[str, Tick] = defaultdict(Tick)
         self._urgent_until = 0.0
         self._witnessed: float | None = None  # when the store last answered
+        self._gap_s: float | None = None  # a longer silence is an absence, says the reaper
+        self._returned: float | None = None  # when the last absence ended
 
     def _witness(self) -> None:
+        known = self._witnessed is not None and self._gap_s is not None
+        if known and self._now - (self._witnessed or 0.0) > (self._gap_s or 0.0):
+            self._returned = self._now
         self._witnessed = self._now
-
-    def _away_for(self) -> float:
-        """Seconds for which nobody heard of the store."""
-        return 0.0 if self._witnessed is None else self._now - self._witnessed
 
     def _ask_urgently(self) -> bool:
         """Whether this is the first to ask."""

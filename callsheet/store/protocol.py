@@ -217,9 +217,9 @@ class Store(Fleet, Protocol):
     def reap(self, *, max_crashes: int, op: str, lease_s: float, gap_s: float, limit: int = 100) -> list[str]:
         """RUNNING jobs whose lease ran out -> PENDING (HELD) at their original place, crashes + 1.
 
-        At ``max_crashes`` -> FAILED with the evidence, into ``undelivered``. When the store has answered
-        nobody for ``gap_s``, leases are extended by ``lease_s`` first, at most twice in a row. Answers the
-        ids.
+        At ``max_crashes`` -> FAILED with the evidence, into ``undelivered``. When the store had answered
+        nobody for ``gap_s``, leases hold for ``lease_s`` after its first answer, at most twice in a row.
+        Answers the ids.
         """
         ...
 

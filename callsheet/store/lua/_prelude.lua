@@ -94,8 +94,14 @@ local function set(job, changes)
   redis.call('HSET', key.job(job.id), unpack(flat))
 end
 
--- The store has answered: gaps between these times are times when it was away (see reap.lua).
+-- The store has answered. A silence before it that is longer than the reaper allows was an absence, in which nobody
+-- could renew. Whoever comes first ends the silence, so that it is noted here and not only by the reaper (reap.lua).
 local function witness()
+  local before = redis.call('GET', key.witness())
+  local gap_s = redis.call('HGET', key.away(), 'gap_s')
+  if before and gap_s and NOW - num(before) > num(gap_s) then
+    redis.call('HSET', key.away(), 'returned', stamp(NOW))
+  end
   redis.call('SET', key.witness(), stamp(NOW))
 end
 

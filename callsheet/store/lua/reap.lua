@@ -1,31 +1,29 @@
 -- running  zset  those whose lease ran out leave
 -- job:{id} hash  RUNNING -> PENDING or HELD (crashes + 1), or FAILED at the last crash
--- witness  string  read and set
+-- witness  string  read and set         away  hash  gap_s set, returned read
 --
 -- args: max_crashes, limit, lease_s, gap_s. Answers the ids.
 --
--- While the store is away nobody can renew. So when it has not answered anybody for gap_s, each lease that ran out
--- is extended by a whole one. Twice at most, so that a store which is asked seldom still reaps.
+-- While the store is away nobody can renew. So when it had not answered anybody for gap_s, no lease ends before a whole
+-- one has passed since it came back, whoever it was that it answered first. Twice in a row at most for one attempt, so
+-- that a store which is asked seldom still reaps.
 
 local memo = recall()
 if memo then
   return memo
 end
 
-local before = redis.call('GET', key.witness())
-local gap = before and NOW - num(before) > num(arg(4))
+redis.call('HSET', key.away(), 'gap_s', arg(4))
 witness()
 
-local function extend(job)
-  set(job, { lease_until = stamp(NOW + num(arg(3))), extended = plus(job.extended, 1) })
-  redis.call('ZADD', key.running(), job.lease_until, job.id)
-end
-
-if gap then
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', key.running(), '-inf', stamp(NOW + num(arg(3))))) do
+local returned = redis.call('HGET', key.away(), 'returned')
+local safe_until = returned and num(returned) + num(arg(3)) or 0
+if safe_until > NOW then
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', key.running(), '-inf', '(' .. stamp(safe_until))) do
     local job = read(id)
     if job and num(job.extended) < EXTENDED_MAX then
-      extend(job)
+      set(job, { lease_until = stamp(safe_until), extended = plus(job.extended, 1) })
+      redis.call('ZADD', key.running(), job.lease_until, job.id)
     end
   end
 end
