@@ -34,7 +34,7 @@ class Journal(Protocol):
         ...
 
     def order(self) -> str:
-        """The order for this attempt: "", yield, leave, cancel or fenced."""
+        """The order for this attempt: "", yield, drain, leave, cancel or fenced."""
         ...
 
     def end(self, resident: tuple[str, ...]) -> None:

@@ -6,7 +6,6 @@ import logging
 import tempfile
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
@@ -43,6 +42,14 @@ from callsheet.workers.saver import SaveCosts, Saver
 
 log = logging.getLogger(__name__)
 
+#: Orders after which somebody else goes on with the job, and what its history says of them.
+HANDED_BACK = {
+    "yield": "gave its GPU to another",
+    "drain": "its GPU is drained",
+    "leave": "its worker ends",
+    "storage": "its checkpoint cannot be read",
+}
+
 
 class Performer:
     """Runs attempts, one at a time, on the GPU that this process owns."""
@@ -65,12 +72,14 @@ class Performer:
 
     def perform(self, ticket: Ticket) -> State | str:
         """Run the attempt that the ticket permits. Answers the job's state, or why the ticket was refused."""
-        claim = self._store.claim(
-            ticket,
-            worker=self._worker,
-            token=uuid.uuid4().hex,
-            lease_s=self._settings.lease_s,
-            build=self._build,
+        claim = insist(  # a claim whose reply was lost holds the job: nobody else would run it
+            lambda token: self._store.claim(
+                ticket,
+                worker=self._worker,
+                token=token,
+                lease_s=self._settings.lease_s,
+                build=self._build,
+            )
         )
         if isinstance(claim, ClaimRefused):
             return claim.reason
@@ -168,7 +177,7 @@ class Performer:
                 patience_s=self._settings.storage_patience_s,
             )
         except StorageError as fault:
-            raise Stopped("leave", f"its checkpoint cannot be read: {fault}") from None
+            raise Stopped("storage", str(fault)) from None
         self._say_beginning(lease, beginning)
         self._journal.step(beginning.step, job.steps)
         return beginning
@@ -227,16 +236,15 @@ class Performer:
 
     def _stop(self, lease: Lease, stop: Stopped, clocks: Clocks) -> State | str:
         """End an attempt that was told to. A cancelled job has ended in the record already."""
-        if stop.order not in ("yield", "leave"):
+        if stop.order not in HANDED_BACK:
             log.info("job %s stopped: %s", lease.job.id, stop.order)
             return State.CANCELLED if stop.order == "cancel" else stop.order
-        why = "gave its GPU to another" if stop.order == "yield" else "its worker leaves"
         handed = insist(
             lambda op: self._store.hand_back(
                 lease.job.id,
                 lease.attempt,
                 lease.token,
-                reason=f"{why}, {stop.reason}",
+                reason=f"{HANDED_BACK[stop.order]}, {stop.reason}",
                 spent=clocks.spent(stop.kept_s),
                 preempted=stop.order == "yield",
                 op=op,

@@ -25,7 +25,7 @@ Take = Callable[[], Snapshot]
 
 
 class Stopped(Exception):
-    """An order ended the attempt at a step: cancel, yield, leave or fenced."""
+    """An order ended the attempt at a step: yield, drain, leave, cancel or fenced."""
 
     def __init__(self, order: str, reason: str = "") -> None:
         super().__init__(order)
@@ -76,7 +76,7 @@ class RunningAttempt:
         fault = self._save(snapshot)
         if not fault:
             raise Stopped(order, f"at step {snapshot.step}")
-        if order == "leave":
+        if order != "yield":
             kept = self.keeping.kept_step
             raise Stopped(order, f"at step {kept}, as step {snapshot.step} was not saved: {fault}")
         log.warning("job %s goes on: %s", self.lease.job.id, fault)

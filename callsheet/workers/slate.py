@@ -59,8 +59,9 @@ class Slate:
     def write_order(self, token: str, order: str) -> None:
         """An order for the attempt that holds ``token``; "" takes it back.
 
-        yield: give the GPU up with a checkpoint, or not at all. leave: give it up, with a checkpoint if that
-        works. cancel, fenced: stop, nothing is wanted any more.
+        yield: give the GPU up with a checkpoint, or not at all. leave (the worker ends), drain (an operator
+        wants the GPU idle): give it up, with a checkpoint if that works. cancel, fenced: stop, nothing is
+        wanted any more.
         """
         self._write(HALF, {"token": token, "order": order})
 

@@ -265,7 +265,7 @@ def test_a_cordoned_gpu_is_listed_and_serves_nothing(bench: Bench) -> None:
     assert bench.store.gpus()[0].queues == QUEUES
 
 
-@pytest.mark.parametrize(("wait_s", "order"), [(0.0, ""), (10.0, "leave")])
+@pytest.mark.parametrize(("wait_s", "order"), [(0.0, ""), (10.0, "drain")])
 def test_a_draining_gpu_gives_its_job_up_at_the_deadline(bench: Bench, wait_s: float, order: str) -> None:
     lease = running(bench.store, lease_s=60)
     bench.run(lease)
