@@ -29,7 +29,146 @@ log = logging.getLogger(__name__)
 BUSY_LOOK_S = 0.05  # how often it looks for a finished step
 IDLE_LOOK_S = 0.25  # how often it looks for a new claim
 HEARTBEATS_PER_TTL = 5
+#: A weaker order never replaces a stronger one.
 RANK = {"": 0, "yield": 1, "drain": 2, "leave": 3, "cancel": 4, "fenced": 5}
+
+
+class Watcher(Protocol):
+    """Decides from the live fleet which queues this GPU serves."""
+
+    queues: tuple[str, ...]
+
+    def look(self, fleet: Iterable[Gpu]) -> None:
+        """The fleet as it is now."""
+        ...
+
+    def rest(self) -> None:
+        """Serve nothing: there is no child that could work, or the GPU is cordoned."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The settings that a keeper works by, seconds but for the last."""
+
+    lease_s: float
+    renew_s: float
+    yield_grace_s: float = 20.0
+    stuck_s: float = 900.0
+    max_crashes: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """An attempt whose child is dead, until the store knows."""
+
+    running: Running
+    op: str
+    reason: str
+    ordered: bool  # it was killed because it did not yield
+
+
+class Keeper:
+    """A plain object: :meth:`look` does one round, so that a test drives it without a thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        slate: Slate,
+        gpu: Gpu,
+        *,
+        subscriber: Watcher,
+        pace: Pace,
+        refill: Callable[[str], object],
+        alive: Callable[[int], bool] | None = None,
+        kill: Callable[[int], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store, self._slate, self._gpu = store, slate, gpu
+        self._subscriber, self._pace, self._refill, self._clock = subscriber, pace, refill, clock
+        self._alive, self._kill = alive or process_lives, kill or kill_process
+        self._grace = Grace(pace.yield_grace_s, pace.stuck_s)
+        self._renewed: tuple[float, Running] = (float("-inf"), Running())
+        self._beat_at = float("-inf")
+        self._lost: _Lost | None = None
+        self._lost_token = ""
+        self._killed: dict[str, str] = {}  # token -> why
+        self._pen = threading.Lock()  # signals come in another thread, and the slate has one writer
+        self._recorded = ""  # token of the attempt whose record held an order to yield
+        self._leaving = False  # the worker ends
+        self._draining = False  # an operator wants its job elsewhere
+
+    def look(self) -> float:
+        """One round. Answers after how many seconds the next one is due."""
+        running = self._slate.read_running()
+        warm = bool(running.pid) and self._alive(running.pid)
+        busy = warm and bool(running.job_id)
+        if running.job_id and not warm:
+            self._see_lost(running)
+        self._tell_lost()
+        self._beat(
+            running if busy else replace(Running(), resident=running.resident, build=running.build), warm
+        )
+        if busy:
+            self._give_orders(running)
+            self._renew(running)
+        return BUSY_LOOK_S if busy else IDLE_LOOK_S
+
+    def tell(self, ticket_id: str, order: str) -> bool:
+        """An order by signal, for a ticket's (or a job's) attempt. False: it does not run here."""
+        running = self._slate.read_running()
+        if not running.job_id or ticket_id not in (running.job_id, f"{running.job_id}.{running.ticket}"):
+            return False
+        self._order(running, order)
+        return True
+
+    def leave_soon(self) -> None:
+        """The worker ends: what runs is handed back at its next step, also what begins just now."""
+        self._leaving = True
+        running = self._slate.read_running()
+        if running.job_id:
+            self._order(running, "leave")
+
+    def leave(self) -> None:
+        """The worker goes in order: its GPU is no longer listed."""
+        self._store.drop_gpu(self._gpu.name)
+
+    # -- what the child runs
+
+    def _renew(self, running: Running) -> None:
+        renewed_at, before = self._renewed
+        now = self._clock()
+        if running == before and now - renewed_at < self._pace.renew_s:
+            return
+        order = self._store.renew(
+            running.job_id,
+            running.attempt,
+            running.token,
+            lease_s=self._pace.lease_s,
+            step=running.step,
+            steps=running.steps,
+            phase=running.phase,
+            loading_s=running.loading_s,
+            worker=self._gpu.name,
+        )
+        self._renewed = (now, running)
+        if order:
+            self._order(running, order)
+        elif self._recorded == running.token or running.declined > before.declined:
+            self._take_back(running)
+        self._recorded = running.token if order == "yield" else ""
+        if running.token != before.token:
+            self._refill(running.queue)
+
+    def _give_orders(self, running: Running) -> None:
+        """What follows from here and not from the record; then see whether the child obeys."""
+        if self._leaving or self._draining:
+            self._order(running, "leave" if self._leaving else "drain")
+        order = self._slate.read_order(running.token)
+        why = self._grace.overdue(running, order, self._clock())
+        if why and running.token not in self._killed:
+            log.error("job %s: the child %s is killed, since %s", running.job_id, running.pid, why)
+            self._killed = {running.token: why}
             self._kill(running.pid)
 
     def _order(self, running: Running, order: str) -> None:
