@@ -39,10 +39,11 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "State": State,
     "VideoRequest": lambda text: VideoRequest.from_json(json.loads(text)),
     "dict[str, Any]": json.loads,
-    "Checkpoint | None": lambda text: Checkpoint(**json.loads(text)) if text else None,
+    "Checkpoint | None": lambda text: read_checkpoint(text) if text else None,
     "tuple[str, ...]": lambda text: tuple(json.loads(text)),
 }
 _JOB_READERS = {f.name: _READERS[str(f.type)] for f in fields(Job) if f.name != "id"}
+_CHECKPOINT = frozenset(f.name for f in fields(Checkpoint))
 _GPU_READERS = {f.name: _READERS[str(f.type)] for f in fields(Gpu) if f.name != "name"}
 
 
@@ -99,8 +100,8 @@ def checkpoint_json(checkpoint: Checkpoint) -> str:
 
 
 def read_checkpoint(text: str) -> Checkpoint:
-    """What :func:`checkpoint_json` wrote."""
-    return Checkpoint(**json.loads(text))
+    """What :func:`checkpoint_json` wrote; fields of a newer version are left out."""
+    return Checkpoint(**{name: value for name, value in json.loads(text).items() if name in _CHECKPOINT})
 
 
 def read_attempt(number: str, text: str) -> AttemptRecord:

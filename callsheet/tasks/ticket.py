@@ -51,18 +51,21 @@ def performer() -> Performer:
 @app.task(
     name="callsheet.attempt", bind=True, shared=False, ignore_result=True, acks_late=True, max_retries=None
 )
-def attempt(self: Task, job_id: str, number: int, queue: str, format: int = 1) -> dict[str, Any]:
+def attempt(
+    self: Task, job_id: str, number: int, queue: str, format: int = 1, *more: Any, **named: Any
+) -> dict[str, Any]:
     """Run the attempt that this ticket permits.
 
     Answers what Flower shows. A ticket without meaning (duplicate, redelivered, cancelled, re-routed) is
-    rejected.
+    rejected. ``more`` and ``named`` are what newer versions say beside: its format tells whether this one may
+    pass it over.
     """
     ticket = Ticket(job_id, number, queue, format)
     if not _sound(ticket):
         raise Ignore("ticket refused: malformed")
     answer = performer().perform(ticket)
     if answer == UNKNOWN:
-        pass_on(ticket)
+        pass_on(ticket, *more, **named)
     if not isinstance(answer, State):
         self.send_event("task-rejected", requeue=False)
         raise Ignore(f"ticket refused: {answer}")
@@ -72,13 +75,14 @@ def attempt(self: Task, job_id: str, number: int, queue: str, format: int = 1) -
     return {"job": job_id, "state": str(answer)}
 
 
-def pass_on(ticket: Ticket) -> None:
-    """Leave a ticket of a newer version to a newer worker: back into its queue, behind the others.
+def pass_on(ticket: Ticket, *more: Any, **named: Any) -> None:
+    """Leave a ticket of a newer version to a newer worker: back into its queue, behind the others, whole.
 
     The pause lets such a worker take it first, and keeps a fleet without one from spinning.
     """
     attempt.apply_async(
-        args=(ticket.job_id, ticket.number, ticket.queue, ticket.format),
+        args=(ticket.job_id, ticket.number, ticket.queue, ticket.format, *more),
+        kwargs=named,
         task_id=ticket.id,
         queue=ticket.queue,
         routing_key=ticket.queue,
