@@ -36,9 +36,8 @@ class Tick:
         """No longer busy, if this tick still holds it. True: it is to run once more."""
         if (number, token) != (self.number, self.token):
             return False
-        again, self.again = self.again, False
         self.busy_until, self.report, self.reported_at = 0.0, dict(report), now
-        return again
+        return self.again
 
     def fresh_report(self, now: float) -> dict[str, Any]:
         """The last report, for as long as it is kept."""
