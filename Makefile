@@ -11,10 +11,10 @@ PARALLEL ?= -n 2 --dist loadfile
 # Files that `git clean` would call rubbish, all inside this folder. Your own ./callsheet-data is not among them.
 RUBBISH := .venv build dist demo-data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-.PHONY: help demo test test-fast test-s3 lint format bench clean venv venv-demo
+.PHONY: help demo test test-fast test-s3 lint format bench bench-preemption clean venv venv-demo
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: venv-demo ## Render eight films with the whole stack on this machine, and show them
 	@$(PY) -m examples.demo
@@ -41,6 +41,9 @@ format: venv ## Put the source into shape
 
 bench: venv ## Measure speed, print JSON
 	@$(PY) -m benchmarks
+
+bench-preemption: venv ## Measure preemption, checkpoints and recovery, print JSON
+	@$(PY) -m benchmarks.preemption
 
 clean: ## Remove the .venv, caches, builds and the demo's data
 	@rm -rf -- $(RUBBISH) ./*.egg-info
