@@ -226,6 +226,8 @@ def test_erase_answers_what_is_to_go(store: Store) -> None:
     before = store.get(job_id)
     assert store.erase(job_id, op=op()) == before
     assert before.film
+    after = store.get(job_id)
+    assert (after.film, after.manifest, after.state) == ("", "", State.SUCCEEDED)
 
 
 def test_objects_are_owed_until_they_are_gone(store: Store, clock: Clock) -> None:
