@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from celery.signals import celeryd_after_setup, task_received, worker_process_init
+from celery.signals import celeryd_after_setup, task_postrun, task_received, worker_process_init
 
 from callsheet.app import app
 from callsheet.tasks.publish import REBALANCE
@@ -71,6 +71,11 @@ def _mark_received(request: Any = None, **_: Any) -> None:
     mark("received", str(request.id))
 
 
+def _mark_freed(task_id: str = "", **_: Any) -> None:
+    """When a child has done all that a ticket made it do, the queue's refill included."""
+    mark("freed", task_id)
+
+
 def _mark_child(**_: Any) -> None:
     """What the process on the GPU does. Runs in it, since these modules import torch."""
     from callsheet.workers.journal import SlateJournal
@@ -87,4 +92,5 @@ if os.environ.get(FOLDER):
     after(Keeper, "tell", lambda _keeper, ticket_id, _order: mark("told", ticket_id))
     celeryd_after_setup.connect(_mark_controllers, weak=False)
     task_received.connect(_mark_received, weak=False)
+    task_postrun.connect(_mark_freed, weak=False)
     worker_process_init.connect(_mark_child, weak=False)

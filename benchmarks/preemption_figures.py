@@ -56,6 +56,7 @@ class Way:
     step_ended: float  # the victim's step ends
     saved: float  # its checkpoint is whole, and the record points at it
     handed_back: float  # the victim waits again (store)
+    freed: float  # the worker's child has left the victim's ticket
     received: float  # the worker has the heir's ticket
     claimed: float  # the heir runs (store)
     first_step: float  # its prompt is encoded: the first step begins

@@ -40,6 +40,14 @@ def first(marks: Iterable[Mark], name: str, *, since: float = 0.0) -> float:
     return found
 
 
+def last(marks: Iterable[Mark], name: str, *, until: float) -> float:
+    """When something happened last, not after ``until``. Raises ValueError when it did not."""
+    found = [mark.at for mark in marks if mark.name == name and mark.at <= until]
+    if not found:
+        raise ValueError(f"nothing named {name} was marked: the deployment did not run as it should")
+    return found[-1]
+
+
 def steps_s(marks: Iterable[Mark]) -> list[float]:
     """Seconds of each computed step of one job, in any number of attempts.
 

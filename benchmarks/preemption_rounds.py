@@ -10,13 +10,13 @@ from typing import Any
 
 from benchmarks.figures import median
 from benchmarks.preemption_figures import Round, Way
-from benchmarks.preemption_marks import first, steps_computed, steps_s
+from benchmarks.preemption_marks import first, last, steps_computed, steps_s
 from benchmarks.preemption_stage import WAIT_S, Stage, manifest_of, staged
 from callsheet.records.jobs import Job
 from callsheet.store.protocol import Store
 from tests.support.live import until
 
-STEPS = 8
+STEPS = 6
 LAST_STOP = STEPS - 3  # the pro job comes in a step before the last two: later the rule lets a job end
 PRO = {"tier": "pro", "size": "64x64", "frames": 41, "steps": 1}  # its first step is all that is asked of it
 SEED = 20  # of the moments at which pro jobs come
@@ -55,17 +55,19 @@ def _round(stage: Stage, film: dict[str, Any], *, after: int, part: float) -> Ro
 
 def _seen(stage: Stage, submitted: float, heir: Job, victim: Job, alone: Job) -> Round:
     marks, steps = stage.marks(), stage.marks(victim.id)
-    told = first(steps, "told", since=submitted)
-    stopped = next(mark for mark in reversed(steps) if mark.name == "step" and mark.at <= _saved(steps, told))
+    told, ordered = first(steps, "told", since=submitted), first(steps, "ordered", since=submitted)
+    saved = first(steps, "saved", since=told)
+    stopped_at = last(steps, "step", until=saved)
     way = Way(
         submitted=submitted,
-        looked=first(marks, "rebalance", since=submitted),
-        ordered=first(steps, "ordered", since=submitted),
+        looked=last(marks, "rebalance", until=ordered),  # beats ask for looks, too
+        ordered=ordered,
         told=told,
-        step_ended=stopped.at,
-        saved=_saved(steps, told),
+        step_ended=stopped_at,
+        saved=saved,
         handed_back=_event(stage.store, victim.id, "handed-back"),
-        received=_received(stage, heir, told),
+        freed=first(steps, "freed", since=told),
+        received=last(stage.marks(heir.id), "received", until=heir.claimed_at),  # its newest ticket
         claimed=heir.claimed_at,
         first_step=heir.claimed_at + manifest_of(heir)["timings"]["claim_to_first_step_s"],
     )
@@ -76,7 +78,7 @@ def _seen(stage: Stage, submitted: float, heir: Job, victim: Job, alone: Job) ->
         restore_s=first(steps, "denoise", since=resumed_at) - resumed_at,
         step_s=median(steps_s(steps)),
         steps=victim.request.steps,
-        preempted_after=int(stopped.value),
+        preempted_after=steps_computed(one for one in steps if one.at <= saved),
         steps_computed=steps_computed(steps),
         steps_recorded=sum(one.to_step - one.from_step for one in attempts),
         preemptions=victim.preemptions,
@@ -84,18 +86,6 @@ def _seen(stage: Stage, submitted: float, heir: Job, victim: Job, alone: Job) ->
         gpu_s_undisturbed=alone.gpu_s_useful + alone.gpu_s_wasted,
         identical=victim.frames_sha256 == alone.frames_sha256,
     )
-
-
-def _saved(steps: list[Any], told: float) -> float:
-    return first(steps, "saved", since=told)
-
-
-def _received(stage: Stage, heir: Job, told: float) -> float:
-    """The ticket that counted is the last one that came before the claim."""
-    came = [
-        mark.at for mark in stage.marks(heir.id) if mark.name == "received" and mark.at <= heir.claimed_at
-    ]
-    return max(came, default=told)
 
 
 def _event(store: Store, job_id: str, kind: str) -> float:

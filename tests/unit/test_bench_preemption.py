@@ -24,13 +24,13 @@ from benchmarks.preemption_figures import (
     of_recoveries,
     of_rounds,
 )
-from benchmarks.preemption_marks import Mark, first, of_job, read_marks, steps_computed, steps_s
+from benchmarks.preemption_marks import Mark, first, last, of_job, read_marks, steps_computed, steps_s
 from benchmarks.preemption_stage import CATALOG, MODEL, SHAPES
 from callsheet.catalog import load_catalog
 
 T = 1_700_000_000.0
 #: Told 50 ms after the submit, 0.2 s until the step ends, 30 ms of saving, 120 ms to the heir's first step.
-WAY = Way(*(T + s for s in (0.0, 0.02, 0.03, 0.05, 0.25, 0.28, 0.29, 0.36, 0.37, 0.40)))
+WAY = Way(*(T + s for s in (0.0, 0.02, 0.03, 0.05, 0.25, 0.28, 0.29, 0.30, 0.36, 0.37, 0.40)))
 ROUND = Round(
     way=WAY,
     restore_s=0.06,
@@ -69,7 +69,7 @@ def test_beside_the_step_and_the_save_is_what_is_neither() -> None:
 
 def test_the_stages_are_the_whole_way() -> None:
     stages = WAY.stages_s()
-    assert len(stages) == 9
+    assert len(stages) == 10
     assert sum(stages.values()) == pytest.approx(WAY.latency_s)
     assert stages["told to step_ended"] == pytest.approx(0.2, abs=1e-5)
 
@@ -161,6 +161,13 @@ def test_steps_are_timed_within_an_attempt_only() -> None:
     )  # fmt: skip
     assert steps_s(seen) == [0.5, 0.75, 0.5]
     assert steps_computed(seen) == 3
+
+
+def test_the_last_mark_of_a_name_until_a_time() -> None:
+    seen = marks((1.0, "rebalance", 0), (2.0, "rebalance", 0), (3.0, "rebalance", 0))
+    assert (last(seen, "rebalance", until=2.0), last(seen, "rebalance", until=9.0)) == (2.0, 3.0)
+    with pytest.raises(ValueError, match="nothing named rebalance"):
+        last(seen, "rebalance", until=0.5)
 
 
 def test_the_first_mark_of_a_name_since_a_time() -> None:
