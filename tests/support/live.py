@@ -133,16 +133,26 @@ class Live:
 
     def controller(self, name: str = "control-1") -> None:
         """A controller worker and a beat."""
+        self.control_worker(name)
+        self.beat(f"beat-{name}")
+
+    def control_worker(self, name: str, env: dict[str, str] | None = None) -> None:
+        """A controller worker alone."""
         self.start(
             name,
             "worker",
             *("--pool", "solo", "--queues", "callsheet.control", "--hostname", f"{name}@test"),
             *("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"),
+            env=env,
         )
+
+    def beat(self, name: str, env: dict[str, str] | None = None) -> None:
+        """A beat alone."""
         self.start(
-            f"beat-{name}",
+            name,
             "beat",
-            *("--schedule", str(self.folder / f"beat-{name}.db"), "--pidfile=", "--loglevel", "INFO"),
+            *("--schedule", str(self.folder / f"{name}.db"), "--pidfile=", "--loglevel", "INFO"),
+            env=env,
         )
 
     def stop(self, name: str, sig: signal.Signals = signal.SIGTERM) -> None:
