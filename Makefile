@@ -5,13 +5,15 @@ SHELL := /bin/sh
 PYTHON ?=
 # Of test-s3: a script that starts a Ceph radosgw, called with a folder and two ports
 export RADOSGW ?=
+# Of test-chaos: how many kills
+ROUNDS ?= 100
 PY := .venv/bin/python
 # Much of a test's time is waiting for processes: two at once, each file by one of them.
 PARALLEL ?= -n 2 --dist loadfile
 # Files that `git clean` would call rubbish, all inside this folder. Your own ./callsheet-data is not among them.
 RUBBISH := .venv build dist demo-data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-.PHONY: help demo test test-fast test-s3 lint format bench bench-preemption clean venv venv-demo
+.PHONY: help demo test test-fast test-s3 test-chaos lint format bench bench-preemption clean venv venv-demo
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +29,9 @@ test-fast: venv ## Run only the tests that need no server, no worker and no torc
 
 test-s3: venv ## Run the tests of object storage against a real S3 server; says how to get one
 	@$(PY) -m tests.support.real_s3
+
+test-chaos: venv ## Kill what can be killed, ROUNDS times at random moments, and print a table
+	@ROUNDS="$(ROUNDS)" $(PY) -m pytest tests/chaos
 
 lint: venv ## Check style, types, the import contract and the sizes
 	@$(PY) -m ruff check
