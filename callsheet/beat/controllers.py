@@ -22,6 +22,7 @@ from callsheet.routing.quotas import quotas
 from callsheet.routing.reroute import new_home, stranded
 from callsheet.settings import Settings
 from callsheet.store.protocol import Store
+from callsheet.store.rules import PASSED
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ def heal(hands: Hands) -> int:
     """Tickets that are old while their queue is empty were lost: their jobs get new ones."""
     healed = 0
     for queue in hands.store.published():
-        if not worker_of(queue) and hands.depth(queue) == 0:
+        if not worker_of(queue) and hands.depth(queue.removeprefix(PASSED)) == 0:
             healed += len(hands.store.heal(queue, older_s=hands.settings.heal_after_s, op=op()))
     return healed
 

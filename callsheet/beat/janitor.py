@@ -132,7 +132,7 @@ def _needless(entry: Entry, job: Job | None, now: float, retention_s: float) -> 
     young = now - entry.modified < WRITING_S
     if job is None:
         return "" if young else "its job has no record any more"
-    if job.format != FORMAT:  # who knows that format sweeps it
+    if job.format > FORMAT:  # who knows that format sweeps it
         return ""
     if job.state is State.SUCCEEDED:
         return "its job succeeded"

@@ -32,14 +32,22 @@ class Owner:
     loading_s: float  # GPU-seconds that the attempt spent loading so far
 
 
+UNKNOWN = "unknown-format"
+
+
+def is_current(job: Job, ticket: Ticket) -> bool:
+    """Whether a claim with this ticket would begin an attempt."""
+    return job.state is State.QUEUED and job.ticket == ticket.number
+
+
 def refusal(job: Job | None, ticket: Ticket, token: str) -> str:
     """Why the ticket gives no right to work; "" when it does, or when this token has that right already."""
     if ticket.format > FORMAT or (job and job.format > FORMAT):
-        return "unknown-format"
+        return UNKNOWN
     if job is None:
         return "unknown-job"
     if job.checkpoint and job.checkpoint.format > CHECKPOINT_FORMAT:
-        return "unknown-format"
+        return UNKNOWN
     if job.ticket != ticket.number:
         return "stale-ticket"
     if job.state is State.QUEUED or (job.state is State.RUNNING and job.token == token):

@@ -129,6 +129,12 @@ class Ledger:
         entry.job = replace(entry.job, request=replace(entry.job.request, deadline=0.0))
         entry.deliver_token, entry.deliver_until = "", 0.0
 
+    def unlist(self, entry: Entry) -> None:
+        """Its ticket goes round among workers that cannot read it: it takes no place of its queue's quota."""
+        self._leave(entry)
+        entry.job = replace(entry.job, home=f"{rules.PASSED}{entry.job.queue}")
+        self._enter(entry)
+
     def relocate(self, entry: Entry, gpu_class: str, queue: str) -> None:
         """Into another backlog, at the same place in time."""
         self._leave(entry)

@@ -90,6 +90,8 @@ class MemoryStore(MemoryBooks, Store):
         self._witness()
         entry = self._ledger.entries.get(ticket.job_id)
         reason = attempts.refusal(entry.job if entry else None, ticket, token)
+        if entry is not None and reason == attempts.UNKNOWN and attempts.is_current(entry.job, ticket):
+            self._ledger.unlist(entry)
         if entry is None or reason:
             return ClaimRefused(reason)
         if entry.job.state is State.QUEUED:
@@ -208,16 +210,17 @@ class MemoryStore(MemoryBooks, Store):
     def requeue(self, job_id: str, *, from_start: bool, reason: str, op: str) -> State:
         entry = self._entry(job_id)
         job = entry.job
-        if job.state in (State.FAILED, State.CANCELLED) and not job.erased:
-            self._ledger.revive(entry)
-            entry.parts = set(rules.parts_that_stay(entry.parts))
-            changes: dict[str, Any] = {"error_type": "", "error": "", "ended_at": 0.0, "crashes": 0}
-            changes["delivered"] = False
-            if from_start:
-                changes |= attempts.give_up_steps(entry)
-            to = State.PENDING if from_start else attempts.waiting_state(job)
-            self._ledger.move(entry, to, "requeued", reason, self._now, **changes)
-        return rules.requeued(job.id, entry.job.state, erased=job.erased)
+        if job.state not in (State.FAILED, State.CANCELLED) or job.erased:
+            raise rules.not_requeued(job.id, job.state, erased=job.erased)
+        self._ledger.revive(entry)
+        entry.parts = set(rules.parts_that_stay(entry.parts))
+        changes: dict[str, Any] = {"error_type": "", "error": "", "ended_at": 0.0, "crashes": 0}
+        changes["delivered"] = False
+        if from_start:
+            changes |= attempts.give_up_steps(entry)
+        to = State.PENDING if from_start else attempts.waiting_state(job)
+        self._ledger.move(entry, to, "requeued", reason, self._now, **changes)
+        return to
 
     @once
     def erase(self, job_id: str, *, op: str) -> Job:

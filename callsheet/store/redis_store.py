@@ -174,14 +174,14 @@ class RedisStore(RedisFleet, Store):
     def requeue(self, job_id: str, *, from_start: bool, reason: str, op: str) -> State:
         rules.check_op(op)
         before = self.get(job_id)
-        parts = rules.parts_that_stay(self.delivered_parts(before.id))
         request = codec.request_json(replace(before.request, deadline=0.0))
-        state = self._scripts.requeue(
-            before.id, from_start=from_start, reason=reason, request=request, parts=parts, op=op
-        )
-        if state is None:
+        found = self._scripts.requeue(before.id, from_start=from_start, reason=reason, request=request, op=op)
+        if found is None:
             raise rules.not_found(job_id)
-        return rules.requeued(before.id, state, erased=before.erased)
+        requeued, state = found
+        if not requeued:
+            raise rules.not_requeued(before.id, state, erased=before.erased)
+        return state
 
     def erase(self, job_id: str, *, op: str) -> Job:
         rules.check_op(op)

@@ -51,6 +51,8 @@ LOST_TEXT = (
     "again."
 )
 
+PASSED = "passed."  # before a queue's name: where tickets are listed that workers pass on, see claim.lua
+CHORD_PART = ":chord"  # ends the name of a part of a delivery: <job's name>:chord
 ORDERS = frozenset({"yield"})
 HEALED = "its ticket was lost"
 GPU_ACTIONS = frozenset({"cordoned", "draining"})
@@ -150,19 +152,12 @@ def is_urgent(job: NewJob) -> bool:
 
 def parts_that_stay(parts: Iterable[str]) -> list[str]:
     """Parts of a delivery that a requeue does not undo: a chord counts each member once."""
-    return sorted(part for part in parts if part.endswith(":chord"))
+    return sorted(part for part in parts if part.endswith(CHORD_PART))
 
 
 def without_prompt(request: VideoRequest) -> VideoRequest:
     """What is left of a request when its job was erased."""
     return replace(request, prompt="", negative_prompt="")
-
-
-def requeued(job_id: str, state: State, *, erased: bool) -> State:
-    """The state after a requeue. Raises Refused when there was nothing to requeue."""
-    if state in (State.PENDING, State.HELD):
-        return state
-    raise not_requeued(job_id, state, erased=erased)
 
 
 def not_requeued(job_id: str, state: State, *, erased: bool) -> errors.Refused:

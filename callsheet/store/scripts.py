@@ -37,6 +37,8 @@ _TEXTS: dict[str, int | str] = {
     "EXPIRED_TEXT": rules.EXPIRED_TEXT,
     "CANCELLED_TEXT": rules.CANCELLED_TEXT,
     "LOST_TEXT": rules.LOST_TEXT,
+    "PASSED": rules.PASSED,
+    "CHORD_PART": rules.CHORD_PART,
 }
 
 
@@ -165,11 +167,11 @@ class Scripts:
         return self._yes("lose", job_id, attempt, token, reason, max_crashes, op=op)
 
     def requeue(
-        self, job_id: str, *, from_start: bool, reason: str, request: str, parts: Iterable[str], op: str
-    ) -> State | None:
-        """The state now; None for an unknown id."""
-        found = self._run("requeue", job_id, _flag(from_start), reason, request, *parts, op=op)
-        return State(found[0]) if found else None
+        self, job_id: str, *, from_start: bool, reason: str, request: str, op: str
+    ) -> tuple[bool, State] | None:
+        """(whether it was requeued, the state now); None for an unknown id."""
+        found = self._run("requeue", job_id, _flag(from_start), reason, request, op=op)
+        return (found[0] == "requeued", State(found[1])) if found else None
 
     def erase(self, job_id: str, request: str, *, op: str) -> bool:
         """False: it has not ended, or is unknown."""

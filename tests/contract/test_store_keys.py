@@ -223,7 +223,9 @@ def test_a_record_of_a_newer_format_is_left_alone(redis_store: RedisStore, raw: 
     raw.hset(Keys(prefix).job(ticket.job_id), mapping={"format": "2", "novelty": "x"})
     before = raw.hgetall(Keys(prefix).job(ticket.job_id))
     assert redis_store.claim(ticket, worker="w", token="t", lease_s=1) == ClaimRefused("unknown-format")
-    assert raw.hgetall(Keys(prefix).job(ticket.job_id)) == before
+    home = {"home": f"passed.{ticket.queue}"}  # it takes no place of its queue's quota
+    assert raw.hgetall(Keys(prefix).job(ticket.job_id)) == before | home
+    assert redis_store.published() == {home["home"]: 1}
     assert redis_store.get(ticket.job_id).format == 2
     raw.hset(Keys(prefix).job(ticket.job_id), "format", "1")
     assert claimed(redis_store, ticket).attempt == 1

@@ -117,7 +117,8 @@ def test_no_other_job_is_requeued(store: Store, clock: Clock, state: str) -> Non
 def test_a_job_that_waits_already_is_left_as_it_is(store: Store, clock: Clock) -> None:
     for job_id in (submitted(store), submitted(store, not_before=clock.now + 9)):
         before = store.get(job_id)
-        assert requeue(store, job_id, from_start=True) is before.state
+        with pytest.raises(errors.Refused, match=f"is {before.state}"):
+            requeue(store, job_id, from_start=True)
         assert store.get(job_id) == before
         assert kinds(store, job_id) == ["submitted"]
 

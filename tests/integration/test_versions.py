@@ -102,7 +102,7 @@ class Fleet:
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     folder: Path = tmp_path_factory.mktemp("versions")
-    with Valkey() as valkey, Live(folder, valkey, release_depth=6, heal_after_s=60.0) as live:
+    with Valkey() as valkey, Live(folder, valkey, heal_after_s=60.0) as live:
         fleet = Fleet(live)
         fleet.worker("old", OLD)
         app.use(live.settings)

@@ -30,15 +30,29 @@ if memo then
   return memo
 end
 witness()
-if format > FORMAT then
+local job = read(id)
+
+-- The ticket is left to a newer worker and goes round until one takes it. Meanwhile it is listed under a name of its
+-- own, so that it takes no place of its queue's quota: two such jobs would hold up all others. It is healed from there
+-- as from any queue.
+local function leave_to_newer()
+  if job and job.state == 'queued' and job.ticket == ticket then
+    leave(job)
+    set(job, { home = PASSED .. job.queue })
+    redis.call('SADD', key.queues(), job.home)
+    enter(job)
+  end
   return refused('unknown-format')
 end
-local job = read(id)
+
+if format > FORMAT or (job and num(job.format) > FORMAT) then
+  return leave_to_newer()
+end
 if not job then
   return refused('unknown-job')
 end
-if num(job.format) > FORMAT or num(job.checkpoint_format) > CHECKPOINT_FORMAT then
-  return refused('unknown-format')
+if num(job.checkpoint_format) > CHECKPOINT_FORMAT then
+  return leave_to_newer()
 end
 if job.ticket ~= ticket then
   return refused('stale-ticket')

@@ -3,8 +3,8 @@
 -- job:{id}:delivered  set   result and links are to be delivered anew; a chord that was counted stays counted
 -- ended               zset  left         undelivered  set  left         backlog:{queue}  zset  entered
 --
--- args: id, from_start ("1" or ""), reason, the request without its deadline (JSON), then the parts that stay delivered. Answers {state now}, {} for an unknown
--- id.
+-- args: id, from_start ("1" or ""), reason, the request without its deadline (JSON).
+-- Answers {"requeued" | "kept", state now}, {} for an unknown id.
 
 local memo = recall()
 if memo then
@@ -16,16 +16,17 @@ if not job then
   return {}
 end
 if (job.state ~= 'failed' and job.state ~= 'cancelled') or job.erased == '1' then
-  return answer({ job.state })
+  return answer({ 'kept', job.state })
 end
 for _, name in ipairs(keys_of(job)) do
   redis.call('PERSIST', name)
 end
 redis.call('ZREM', key.ended(), cjson.encode({ job.id, job.tenant_tag }))
 redis.call('SREM', key.undelivered(), job.id)
-redis.call('DEL', key.delivered(job.id))
-for i = 9, #ARGV do
-  redis.call('SADD', key.delivered(job.id), ARGV[i])
+for _, part in ipairs(redis.call('SMEMBERS', key.delivered(job.id))) do
+  if string.sub(part, -#CHORD_PART) ~= CHORD_PART then
+    redis.call('SREM', key.delivered(job.id), part)
+  end
 end
 local changes = {
   error_type = '', error = '', ended_at = '0', crashes = '0', delivered = '0', deliver_token = '',
@@ -36,4 +37,4 @@ if from_start then
   give_up_steps(job, changes)
 end
 move(job, from_start and 'pending' or waiting_state(job), 'requeued', arg(3), changes)
-return answer({ job.state })
+return answer({ 'requeued', job.state })
