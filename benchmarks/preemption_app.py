@@ -76,13 +76,19 @@ def _mark_freed(task_id: str = "", **_: Any) -> None:
     mark("freed", task_id)
 
 
+def _mark_step(run: Any, done: int, *_: Any) -> None:
+    """A step has ended, by when the process had used so much CPU time (the value of ``cpu``)."""
+    mark("step", run.lease.job.id, done)
+    mark("cpu", run.lease.job.id, time.process_time())
+
+
 def _mark_child(**_: Any) -> None:
     """What the process on the GPU does. Runs in it, since these modules import torch."""
     from callsheet.workers.journal import SlateJournal
     from callsheet.workers.keeping import Keeping
     from callsheet.workers.running import RunningAttempt
 
-    before(RunningAttempt, "on_step", lambda run, done, *_: mark("step", run.lease.job.id, done))
+    before(RunningAttempt, "on_step", _mark_step)
     after(SlateJournal, "phase", lambda journal, name: mark(name, journal._now.job_id))
     after(Keeping, "save", lambda keeping, snapshot, _s: mark("saved", keeping._lease.job.id, snapshot.step))
     before(SlateJournal, "end", lambda journal, _resident: mark("end", journal._now.job_id))

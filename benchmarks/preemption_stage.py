@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.preemption_app import FOLDER
-from benchmarks.preemption_marks import Mark, of_job, read_marks, steps_s
+from benchmarks.preemption_marks import Mark, least_step_cpu_s, of_job, read_marks
 from callsheet import VideoJob, generate_video, wiring
 from callsheet.app import app
 from callsheet.errors import JobFailed
@@ -26,7 +26,7 @@ from tests.support.valkey import Valkey
 MARKED = "benchmarks.preemption_app"
 MODEL = "tiny-ltx"
 WAIT_S = 300.0
-LEAST_STEP_S = 0.55  # a step shall take half a second, and some more, as times wander
+LEAST_STEP_CPU_S = 0.6  # half a second is asked for; a busy machine makes CPU seconds, too, a bit longer
 SHAPES = tuple(
     (size, frames) for size in ("128x128", "192x128", "256x256") for frames in (41, 49, 57, 65, 73, 81)
 )
@@ -124,9 +124,9 @@ class Stage(Live):
         for size, frames in SHAPES:
             job = self.submit(size=size, frames=frames, steps=3)
             self.ended(job)
-            if min(steps_s(self.marks(job.id))) >= LEAST_STEP_S:
+            if least_step_cpu_s(self.marks(job.id)) >= LEAST_STEP_CPU_S:
                 return {"size": size, "frames": frames}
-        raise JobFailed(f"a step of the largest shape {SHAPES[-1]} is shorter than {LEAST_STEP_S} s here")
+        raise JobFailed(f"a step of the largest shape {SHAPES[-1]} is shorter than {LEAST_STEP_CPU_S} s here")
 
     def kill_node(self, name: str) -> None:
         """SIGKILL a worker's parent and child at once."""

@@ -24,7 +24,16 @@ from benchmarks.preemption_figures import (
     of_recoveries,
     of_rounds,
 )
-from benchmarks.preemption_marks import Mark, first, last, of_job, read_marks, steps_computed, steps_s
+from benchmarks.preemption_marks import (
+    Mark,
+    first,
+    last,
+    least_step_cpu_s,
+    of_job,
+    read_marks,
+    steps_computed,
+    steps_s,
+)
 from benchmarks.preemption_stage import CATALOG, MODEL, SHAPES
 from callsheet.catalog import load_catalog
 
@@ -161,6 +170,13 @@ def test_steps_are_timed_within_an_attempt_only() -> None:
     )  # fmt: skip
     assert steps_s(seen) == [0.5, 0.75, 0.5]
     assert steps_computed(seen) == 3
+
+
+def test_the_quickest_step_by_cpu_time() -> None:
+    seen = marks(
+        (1.0, "step", 1), (1.0, "cpu", 5.0), (2.0, "cpu", 5.75), (3.0, "step", 3), (3.0, "cpu", 6.25)
+    )
+    assert least_step_cpu_s(seen) == 0.5
 
 
 def test_the_last_mark_of_a_name_until_a_time() -> None:
