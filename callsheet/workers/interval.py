@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 OVERHEAD = 0.008  # largest share of the run that saves may take
-GUESSED_SAVE_S = 0.1  # before any save was measured
+GUESSED_SAVE_S = 0.02  # before any save was measured: a first one within a minute
 
 
 def interval_s(save_s: float, mean_s_between_losses: float) -> float:

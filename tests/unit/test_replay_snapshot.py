@@ -69,7 +69,7 @@ def test_not_a_number_survives() -> None:
     assert np.isnan(there_and_back(float("nan")))
 
 
-@pytest.mark.parametrize("tensor", TENSORS, ids=str)
+@pytest.mark.parametrize("tensor", TENSORS, ids=lambda one: f"{one.dtype} {tuple(one.shape)}")
 def test_tensors_keep_their_bits(tensor: torch.Tensor) -> None:
     back = there_and_back([tensor])[0]
     assert (back.dtype, back.shape) == (tensor.dtype, tensor.shape)
