@@ -58,7 +58,6 @@ def test_the_same_run_elsewhere_belongs_and_is_exact() -> None:
         ({"pipe": type("OtherPipeline", (LoopPipeline,), {})()}, "pipeline"),
     ],
     ids=["commit", "files", "source", "dtype", "scheduler", "pipeline"],
-    ids=str,
 )
 def test_another_model_pipeline_or_scheduler_is_another_film(change: dict[str, Any], named: str) -> None:
     with pytest.raises(CheckpointRefused, match=rf"another run: .*{named}.*step 0"):
