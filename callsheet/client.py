@@ -12,7 +12,7 @@ from kombu.exceptions import OperationalError
 from callsheet import wiring
 from callsheet.app import app
 from callsheet.artifacts.objects import Probe
-from callsheet.beat.tick import ROUNDS
+from callsheet.beat.tick import ROUNDS, periods
 from callsheet.catalog import Catalog
 from callsheet.errors import CallsheetError, JobNotFound, Refused, Unreachable
 from callsheet.records.gpus import Gpu, GpuOrder
@@ -245,11 +245,15 @@ class Client:
         return wiring.store().ping()
 
     def last_ticks(self) -> dict[str, dict[str, Any]]:
-        """Report of the last tick of each round of controllers: number, counts, faults.
+        """Report of the last tick of each round of controllers: at (store time), counts, faults.
 
-        Empty after a minute without one.
+        Empty after three minutes without one.
         """
         return {name: wiring.store().last_report(name) for name in ROUNDS}
+
+    def tick_periods(self) -> dict[str, float]:
+        """How often each round runs, seconds."""
+        return periods(self.settings)
 
     def ping_broker(self) -> str:
         """Connect to the broker; answers its URL without password."""

@@ -77,15 +77,17 @@ def heal(hands: Hands) -> int:
 
 def reroute(hands: Hands) -> int:
     """Jobs whose queue went unserved for too long move to one that is served and that they fit."""
-    gpus = hands.store.gpus()
+    store = hands.store
+    gpus = store.gpus()
     served = {queue for gpu in gpus for queue in gpu.queues}
-    unserved = stranded(hands.store.backlog(), gpus)
-    waiting = [
-        job_id
-        for queue in hands.patience.exhausted(unserved, served, hands.store.now())
-        for job_id in hands.store.backlog_jobs(queue, limit=STRANDED)
-    ]
-    jobs = (job for job in hands.store.get_many(waiting) if job is not None)
+    ticketed = [queue for queue in store.published() if not worker_of(queue) and not queue.startswith(PASSED)]
+    unserved = stranded(dict.fromkeys([*store.backlog(), *ticketed]), gpus)
+    waiting: list[str] = []
+    for queue in hands.patience.exhausted(unserved, served, store.now()):
+        if queue in ticketed:  # nobody will ever take those tickets: they are worthless from here on
+            store.heal(queue, older_s=0.0, limit=STRANDED, reason="nobody serves its queue", op=op())
+        waiting += store.backlog_jobs(queue, limit=STRANDED)
+    jobs = (job for job in store.get_many(waiting) if job is not None)
     return sum(_move(hands, job, gpus) for job in jobs)
 
 

@@ -87,7 +87,7 @@ def _once(hands: Hands, name: str, one: Round, clock: Callable[[], float]) -> tu
     if not hands.store.begin_tick(name, number, token=token, busy_s=one.busy_s):
         return {}, False
     began = clock()
-    report: dict[str, Any] = {"number": number, "faults": []}
+    report: dict[str, Any] = {"number": number, "at": hands.store.now(), "faults": []}
     again = False
     try:
         for controller in one.controllers:

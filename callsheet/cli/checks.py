@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 OLDEST_SERVER = 7  # major version of Redis or Valkey
 
 
+RARE_S = 30.0  # rounds that run so seldom have not run yet on a stack that has just begun
+
+
 class Level(StrEnum):
     """How a finding is to be taken."""
 
@@ -188,19 +191,24 @@ def judge_workers(gpus: Sequence[Gpu], waiting: int) -> Finding:
     return Finding("workers", Level.OK, f"{alive}; {busy} busy, {count(waiting, 'job waits', 'jobs wait')}")
 
 
-def judge_ticks(reports: Mapping[str, Mapping[str, Any]], *, now: float, tick_s: float) -> list[Finding]:
-    """The rounds of controllers, by the report of each one's last tick; an empty one is over a minute old."""
-    return [_judge_tick(f"controllers: {name}", report, now, tick_s) for name, report in reports.items()]
+def judge_ticks(
+    reports: Mapping[str, Mapping[str, Any]], *, now: float, periods: Mapping[str, float]
+) -> list[Finding]:
+    """The rounds of controllers, by the report of each one's last tick; ``periods``: seconds between two."""
+    return [_judge_tick(name, report, now, periods[name]) for name, report in reports.items()]
 
 
-def _judge_tick(check: str, report: Mapping[str, Any], now: float, tick_s: float) -> Finding:
+def _judge_tick(name: str, report: Mapping[str, Any], now: float, period_s: float) -> Finding:
+    check = f"controllers: {name}"
     step = "start them: `callsheet up`, or a beat and a controller worker of the Procfile"
+    if not report and period_s >= RARE_S:
+        return Finding(check, Level.OK, f"no tick yet: it comes every {span(period_s)}")
     if not report:
-        return Finding(check, Level.WARN, "no tick in the last minute", step)
-    age_s = max(now - report["number"] * tick_s, 0.0)
+        return Finding(check, Level.WARN, "no tick for minutes", step)
+    age_s = max(now - report.get("at", 0.0), 0.0)
     faults = report.get("faults") or []
     if faults:
         detail = f"the last tick had faults: {'; '.join(faults)}"
         return Finding(check, Level.FAIL, detail, "read a controller's log")
-    late = age_s > 10 * tick_s + 1
+    late = age_s > (3 if period_s >= RARE_S else 10) * period_s + 1
     return _when(not late, check, f"last tick {span(age_s)} ago", step, bad=Level.WARN)

@@ -42,19 +42,21 @@ def cancel(job_ids: tuple[str, ...], erase: bool, reason: str, who: str) -> int:
 
 @click.command()
 @click.argument("job_ids", metavar="JOB...", nargs=-1, required=True)
+@click.option("--from-checkpoint", is_flag=True, help="Only from its newest checkpoint.")
 @click.option(
-    "--from-checkpoint/--from-start",
-    default=None,
-    help="Go on from the newest checkpoint, or make every step again (default: a checkpoint if it has one).",
+    "--from-start", is_flag=True, help="Make every step again (default: its checkpoint if it has one)."
 )
 @_reason
 @signed
 @common
-def requeue(job_ids: tuple[str, ...], from_checkpoint: bool | None, reason: str, who: str) -> int:
+def requeue(job_ids: tuple[str, ...], from_checkpoint: bool, from_start: bool, reason: str, who: str) -> int:
     """Make failed or cancelled jobs again, under the same id. Any other job is left alone (exit code 6)."""
+    if from_checkpoint and from_start:
+        raise click.UsageError("a job goes on from its checkpoint, or from the start: leave out one of them")
+    where = True if from_checkpoint else False if from_start else None
     door = client()
     found = _find(door, job_ids)
-    faults = [_requeue(door, one, from_checkpoint, reason, who) for one in found]
+    faults = [_requeue(door, one, where, reason, who) for one in found]
     _show(door, found)
     for fault in filter(None, faults):
         say(f"Error: {fault}")

@@ -84,7 +84,7 @@ def _store(door: Client) -> list[Finding]:
     found = [] if is_memory(url) else checks.judge_server(look(url, limit_s))
     counts = door.counts()
     waiting = counts[State.PENDING] + counts[State.QUEUED]
-    ticks = checks.judge_ticks(door.last_ticks(), now=door.now(), tick_s=door.settings.tick_s)
+    ticks = checks.judge_ticks(door.last_ticks(), now=door.now(), periods=door.tick_periods())
     return [*found, checks.judge_workers(door.gpus(), waiting), *ticks]
 
 

@@ -108,11 +108,18 @@ def _mute(settings: Settings) -> re.Pattern[str] | None:
     return None if settings.log_level == "DEBUG" else TICKS
 
 
+def _flower_env(settings: Settings) -> dict[str, str]:
+    """Its buttons work where only this machine reaches it; elsewhere Flower wants a login first."""
+    local = settings.flower_host in ("127.0.0.1", "localhost", "::1")
+    return {"FLOWER_UNAUTHENTICATED_API": "true"} if local else {}
+
+
 def _flower(settings: Settings, checks: Checks) -> Child:
     where = (f"--address={settings.flower_host}", f"--port={settings.flower_port}")
     return Child(
         name=FLOWER,
         argv=_celery("flower", *where),
+        env=_flower_env(settings),
         ready=checks.flower,
         grace_s=GRACE_S,
     )

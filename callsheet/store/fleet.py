@@ -27,14 +27,14 @@ class Fleet(Protocol):
         ...
 
     def end_tick(self, controller: str, number: int, *, token: str, report: dict[str, Any]) -> bool:
-        """Tick done; ``report`` (counts, reasons, duration_s) is kept for a minute.
+        """Tick done; ``report`` (at, counts, reasons, duration_s) is kept for three minutes.
 
         True: somebody came while it was under way, so it is to run once more.
         """
         ...
 
     def last_report(self, controller: str) -> dict[str, Any]:
-        """The report of the controller's last tick; empty when none ended within the last minute."""
+        """The report of the controller's last tick; empty when none ended within three minutes."""
         ...
 
     def take_urgent(self) -> None:

@@ -29,7 +29,7 @@ key                           type    holds                                  liv
 ``gpu_orders``                set     names of GPUs with one                 order_gpu
 ``gpus``                      set     names of GPUs                          gpus drops dead names
 ``tick:{controller}``         hash    number, token, busy_until              a day after its last tick
-``tick:{controller}:report``  string  report of the last tick (JSON)         a minute
+``tick:{controller}:report``  string  report of the last tick (JSON)         three minutes
 ``urgent``                    string  a look of the controllers is due       take_urgent; 2 s
 ``witness``                   string  store time when it last answered       renew, claim, reap, ticks
 ``away``                      hash    gap_s, returned: the last absence      as ``witness``

@@ -172,6 +172,8 @@ class MemoryStore(MemoryBooks, Store):
         if entry is None:
             return False
         changes = attempts.results(entry.job, outcome)
+        if outcome.state is State.SUCCEEDED:  # its objects go
+            changes |= {"checkpoint": None, "checkpoint_before": None, "build": ""}
         end, step = outcome.state.value, outcome.step or entry.job.step
         changes |= attempts.close(entry, end, outcome.error_type, outcome.spent, step, self._now)
         self._ledger.move(entry, outcome.state, end, outcome.error_type, self._now, **changes)

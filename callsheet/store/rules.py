@@ -33,7 +33,7 @@ from callsheet.records.states import State
 OP_TTL_S = 120.0  # how long the first answer to an ``op`` is kept for a repeat
 EVENTS_MAX = 200  # newest events kept per job
 TICK_TTL_S = 86_400.0  # how long a controller's last tick number is remembered
-REPORT_TTL_S = 60.0  # how long a tick's report is kept
+REPORT_TTL_S = 180.0  # how long a tick's report is kept: some rounds run each minute
 TRIM_MAX = 100  # index entries trimmed by one transition
 EXTENDED_MAX = 2  # leases in a row that a job gets because the store was away
 GUESSED_GPU_S = 86_400.0  # GPU-seconds between two losses of a worker, before any was seen

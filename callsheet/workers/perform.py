@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 #: Orders after which somebody else goes on with the job, and what its history says of them.
 HANDED_BACK = {
-    "yield": "gave its GPU to another",
+    "yield": "yielded its GPU",
     "drain": "its GPU is drained",
     "leave": "its worker ends",
     "storage": "its checkpoint cannot be read",

@@ -121,13 +121,14 @@ def test_workers() -> None:
 
 
 def test_controllers() -> None:
-    report = {"number": 1000, "faults": []}
-    reports = {"control": report, "deliver": {}}
-    assert judge_ticks(reports, now=1001, tick_s=1)[0] == Finding(
-        "controllers: control", OK, "last tick 1.0 s ago"
-    )
-    assert levels(judge_ticks(reports, now=1001, tick_s=1)) == [OK, WARN]
-    assert levels(judge_ticks({"control": report}, now=1030, tick_s=1)) == [WARN]
-    assert levels(judge_ticks({"control": {"number": 100}}, now=1030, tick_s=10)) == [OK]
+    periods = {"control": 1.0, "deliver": 1.0, "janitor": 60.0}
+    report = {"at": 1000.0, "faults": []}
+    reports = {"control": report, "deliver": {}, "janitor": {}}
+    found = judge_ticks(reports, now=1001, periods=periods)
+    assert found[0] == Finding("controllers: control", OK, "last tick 1.0 s ago")
+    assert levels(found) == [OK, WARN, OK]  # a stack that has just begun has not been swept yet
+    assert levels(judge_ticks({"control": report}, now=1030, periods=periods)) == [WARN]
+    assert levels(judge_ticks({"janitor": report}, now=1100, periods=periods)) == [OK]
+    assert levels(judge_ticks({"janitor": report}, now=1200, periods=periods)) == [WARN]
     broken = {"control": {**report, "faults": ["reap: boom"]}}
-    assert levels(judge_ticks(broken, now=1001, tick_s=1)) == [FAIL]
+    assert levels(judge_ticks(broken, now=1001, periods=periods)) == [FAIL]

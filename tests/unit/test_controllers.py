@@ -119,6 +119,25 @@ def test_a_worker_that_stays_away_gives_its_backlog_up(office: Office) -> None:
     assert office.store.get(job).queue == "pro.h100"
 
 
+def test_tickets_of_a_queue_that_nobody_serves_any_more_move_too(office: Office) -> None:
+    """Its only worker left in order right after the job's ticket was published."""
+    office.join("a100", queues=("free.a100",))
+    job = submitted(office.store, queue="free.a100")
+    controllers.release(office.hands)
+    controllers.reroute(office.hands)
+    office.store.drop_gpu("a100-0@node")
+    for _ in range(int(RETURN_S) + 2):
+        assert office.state(job) is State.QUEUED
+        office.clock.advance(1.0)
+        office.join("h100", queues=("free.h100",))
+        controllers.heal(office.hands)  # its Celery queue is not empty, so nothing is lost
+        controllers.reroute(office.hands)
+        if office.store.get(job).queue != "free.a100":
+            break
+    controllers.release(office.hands)
+    assert office.broker["free.h100"] == [Ticket(job, 2, "free.h100")]
+
+
 def test_wake_releases_what_was_held_and_expires_what_is_late(office: Office) -> None:
     now = office.clock.now
     held = submitted(office.store, not_before=now + 5)

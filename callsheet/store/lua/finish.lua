@@ -17,6 +17,9 @@ local changes = {}
 for i = 13, #ARGV, 2 do
   changes[ARGV[i]] = ARGV[i + 1]
 end
+if arg(4) == 'succeeded' then  -- its objects go
+  changes.checkpoint, changes.checkpoint_before, changes.checkpoint_step, changes.build = '', '', '0', ''
+end
 local spent = { useful = num(arg(6)), wasted = num(arg(7)), loading = num(arg(8)) }
 close(job, arg(4), changes.error_type or '', spent, num(arg(5)) > 0 and arg(5) or job.step or '0', changes)
 move(job, arg(4), arg(4), changes.error_type or '', changes)
