@@ -35,24 +35,21 @@ class Owner:
 UNKNOWN = "unknown-format"
 
 
-def is_current(job: Job, ticket: Ticket) -> bool:
-    """Whether a claim with this ticket would begin an attempt."""
-    return job.state is State.QUEUED and job.ticket == ticket.number
-
-
 def refusal(job: Job | None, ticket: Ticket, token: str) -> str:
-    """Why the ticket gives no right to work; "" when it does, or when this token has that right already."""
-    if ticket.format > FORMAT or (job and job.format > FORMAT):
-        return UNKNOWN
+    """Why the ticket gives no right to work; "" when it does, or when this token has that right already.
+
+    UNKNOWN only for a ticket that would begin an attempt: any other one is worthless, whatever its format.
+    """
     if job is None:
         return "unknown-job"
-    if job.checkpoint and job.checkpoint.format > CHECKPOINT_FORMAT:
-        return UNKNOWN
     if job.ticket != ticket.number:
         return "stale-ticket"
-    if job.state is State.QUEUED or (job.state is State.RUNNING and job.token == token):
+    if job.state is State.RUNNING and job.token == token:
         return ""
-    return _REASONS.get(job.state, "not-queued")
+    if job.state is not State.QUEUED:
+        return _REASONS.get(job.state, "not-queued")
+    kept = job.checkpoint.format if job.checkpoint else 0
+    return UNKNOWN if max(ticket.format, job.format) > FORMAT or kept > CHECKPOINT_FORMAT else ""
 
 
 def publish(ledger: Ledger, entry: Entry, now: float) -> Ticket:

@@ -90,7 +90,7 @@ class MemoryStore(MemoryBooks, Store):
         self._witness()
         entry = self._ledger.entries.get(ticket.job_id)
         reason = attempts.refusal(entry.job if entry else None, ticket, token)
-        if entry is not None and reason == attempts.UNKNOWN and attempts.is_current(entry.job, ticket):
+        if entry is not None and reason == attempts.UNKNOWN:
             self._ledger.unlist(entry)
         if entry is None or reason:
             return ClaimRefused(reason)

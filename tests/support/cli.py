@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -60,8 +61,13 @@ class Cli:
     def start(self, *args: str, **popen: Any) -> subprocess.Popen[str]:
         """Start a call and leave it running; the caller ends it."""
         usual = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        options = {**usual, "env": self.env, "cwd": self.folder, **popen}
+        options = {**usual, "env": self.env, "cwd": self.folder, "preexec_fn": hear_ctrl_c, **popen}
         return subprocess.Popen([*COMMAND, *args], text=True, **options)
+
+
+def hear_ctrl_c() -> None:
+    """In the child: a shell's background jobs are started deaf to SIGINT, and hand that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def clean_env() -> dict[str, str]:

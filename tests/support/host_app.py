@@ -29,35 +29,35 @@ def make_host(url: str, name: str = "host", queue: str = QUEUE, *, tasks: bool =
 
 
 def _add_tasks(host: Celery) -> None:
-    @host.task(name="host.shout")
+    @host.task(name="host.shout", shared=False)
     def shout(film: dict[str, Any]) -> str:
         return f"{film['model']} {film['seed']}!"
 
-    @host.task(name="host.collect")
+    @host.task(name="host.collect", shared=False)
     def collect(parts: list[Any]) -> list[Any]:
         return [part["seed"] if isinstance(part, dict) else part for part in parts]
 
-    @host.task(name="host.make_prompt")
+    @host.task(name="host.make_prompt", shared=False)
     def make_prompt() -> str:
         return "a dog that the host thought of"
 
-    @host.task(name="host.number")
+    @host.task(name="host.number", shared=False)
     def number(value: int) -> int:
         return value
 
-    @host.task(name="host.broken")
+    @host.task(name="host.broken", shared=False)
     def broken() -> None:
         raise ValueError("the host is broken")
 
-    @host.task(name="host.routed")
+    @host.task(name="host.routed", shared=False)
     def routed(_film: Any) -> str:
         return SIDE
 
-    @host.task(name="host.owned", queue=OWN)
+    @host.task(name="host.owned", shared=False, queue=OWN)
     def owned(_film: Any) -> str:
         return OWN
 
-    @host.task(name="host.note", bind=True)
+    @host.task(name="host.note", shared=False, bind=True)
     def note(self: Task, said: Any, about: str = "") -> str:
         """Write down under which id it was called, with what."""
         what = said["seed"] if isinstance(said, dict) else said

@@ -34,25 +34,17 @@ local job = read(id)
 
 -- The ticket is left to a newer worker and goes round until one takes it. Meanwhile it is listed under a name of its
 -- own, so that it takes no place of its queue's quota: two such jobs would hold up all others. It is healed from there
--- as from any queue.
+-- as from any queue. A ticket that lost its meaning goes round no more, whatever its format.
 local function leave_to_newer()
-  if job and job.state == 'queued' and job.ticket == ticket then
-    leave(job)
-    set(job, { home = PASSED .. job.queue })
-    redis.call('SADD', key.queues(), job.home)
-    enter(job)
-  end
+  leave(job)
+  set(job, { home = PASSED .. job.queue })
+  redis.call('SADD', key.queues(), job.home)
+  enter(job)
   return refused('unknown-format')
 end
 
-if format > FORMAT or (job and num(job.format) > FORMAT) then
-  return leave_to_newer()
-end
 if not job then
   return refused('unknown-job')
-end
-if num(job.checkpoint_format) > CHECKPOINT_FORMAT then
-  return leave_to_newer()
 end
 if job.ticket ~= ticket then
   return refused('stale-ticket')
@@ -62,6 +54,9 @@ if job.state == 'running' and job.token == token then
 end
 if job.state ~= 'queued' then
   return refused(REASONS[job.state] or 'not-queued')
+end
+if format > FORMAT or num(job.format) > FORMAT or num(job.checkpoint_format) > CHECKPOINT_FORMAT then
+  return leave_to_newer()
 end
 if overdue(job) then
   expire(job)
