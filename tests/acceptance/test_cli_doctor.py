@@ -40,7 +40,7 @@ def sound(lasting: Valkey, tmp_path: Path) -> Cli:
     for name in ROUNDS:
         token = uuid.uuid4().hex
         assert store.begin_tick(name, number, token=token, busy_s=1)
-        store.end_tick(name, number, token=token, report={"number": number, "faults": []})
+        store.end_tick(name, number, token=token, report={"at": store.now(), "faults": []})
     return cli
 
 
