@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections.abc import Iterable
 
-from callsheet.artifacts.films import film_folder, film_keys
+from callsheet.artifacts.films import film_folder
 from callsheet.artifacts.objects import Objects
 from callsheet.errors import CheckpointDamaged, StorageError
 from callsheet.records.jobs import Checkpoint
@@ -48,17 +48,6 @@ def drop_all(objects: Objects, job_id: str) -> None:
     """Delete every checkpoint of a job. Raises StorageError."""
     for key in objects.list(folder(job_id)):
         objects.delete(key)
-
-
-def drop_attempt(objects: Objects, job_id: str, attempt: int, token: str) -> None:
-    """Delete what one fenced attempt stored, checkpoints and film; what fails is left to the janitor."""
-    films = film_keys(job_id, attempt, token)
-    try:
-        saved = objects.list(_of_attempt(job_id, attempt, token))
-    except StorageError as fault:
-        log.info("checkpoints of attempt %d of job %s stay for the janitor: %s", attempt, job_id, fault)
-        saved = []
-    _drop_keys(objects, [*saved, films.manifest, films.film])
 
 
 def _of_attempt(job_id: str, attempt: int, token: str) -> str:

@@ -12,7 +12,7 @@ from callsheet.app import CONTROL_QUEUE, app
 from callsheet.records.jobs import Ticket
 from callsheet.settings import urls
 from callsheet.store.protocol import Store
-from callsheet.tasks.ticket import attempt
+from callsheet.tasks.ticket import send
 
 log = logging.getLogger(__name__)
 
@@ -23,18 +23,7 @@ REBALANCE = "rebalance"  # its round that chooses victims
 def publish(ticket: Ticket) -> bool:
     """Put one ticket into its Celery queue. False when the broker does not answer: the reaper heals it."""
     try:
-        attempt.apply_async(
-            args=(ticket.job_id, ticket.number, ticket.queue, ticket.format),
-            task_id=ticket.id,
-            queue=ticket.queue,
-            routing_key=ticket.queue,
-            declare=[],  # the worker that consumes it does; Redis needs none to publish
-            ignore_result=True,
-            retry=False,
-            add_to_parent=False,
-            argsrepr=f"({ticket.job_id}, ticket {ticket.number})",
-            kwargsrepr="{}",
-        )
+        send(ticket)
     except (OperationalError, OSError) as fault:
         said = urls.untrusted(fault) or fault
         log.warning("ticket %s not published (%s): the job waits and gets a new ticket", ticket.id, said)

@@ -75,21 +75,29 @@ def attempt(
     return {"job": job_id, "state": str(answer)}
 
 
-def pass_on(ticket: Ticket, *more: Any, **named: Any) -> None:
-    """Leave a ticket of a newer version to a newer worker: back into its queue, behind the others, whole.
-
-    The pause lets such a worker take it first, and keeps a fleet without one from spinning.
-    """
+def send(ticket: Ticket, *more: Any, **named: Any) -> None:
+    """Put one ticket into its Celery queue, under its own id. Raises what the broker's absence raises."""
     attempt.apply_async(
         args=(ticket.job_id, ticket.number, ticket.queue, ticket.format, *more),
         kwargs=named,
         task_id=ticket.id,
         queue=ticket.queue,
         routing_key=ticket.queue,
-        declare=[],
+        declare=[],  # the worker that consumes it does; Redis needs none to publish
         ignore_result=True,
+        retry=False,
         add_to_parent=False,
+        argsrepr=f"({ticket.job_id}, ticket {ticket.number})",
+        kwargsrepr="{}",
     )
+
+
+def pass_on(ticket: Ticket, *more: Any, **named: Any) -> None:
+    """Leave a ticket of a newer version to a newer worker: back into its queue, behind the others, whole.
+
+    The pause lets such a worker take it first, and keeps a fleet without one from spinning.
+    """
+    send(ticket, *more, **named)
     time.sleep(PASS_ON_S)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.artifacts import stores
-from callsheet.artifacts.checkpoints import drop_all, drop_attempt, read_checkpoint, save_checkpoint
+from callsheet.artifacts.checkpoints import drop_all, drop_checkpoints, read_checkpoint, save_checkpoint
 from callsheet.artifacts.objects import Objects, open_objects
 from callsheet.errors import CheckpointDamaged, ObjectNotFound, StorageError
 from callsheet.settings import Settings
@@ -184,7 +184,7 @@ def test_real_checkpoint(place: Objects, size: int) -> None:
     place.put(kept.key, data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(CheckpointDamaged):
         read_checkpoint(place, kept)
-    drop_attempt(place, "job", 1, "token")
+    drop_checkpoints(place, [kept])
     with pytest.raises(ObjectNotFound):
         read_checkpoint(place, kept)
     save_checkpoint(place, "job", 2, "token", 4, b"x", build="b")

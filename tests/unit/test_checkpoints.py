@@ -10,7 +10,6 @@ import pytest
 
 from callsheet.artifacts.checkpoints import (
     drop_all,
-    drop_attempt,
     drop_checkpoints,
     folder,
     read_checkpoint,
@@ -20,7 +19,7 @@ from callsheet.artifacts.films import film_keys
 from callsheet.artifacts.objects import Objects, open_objects
 from callsheet.errors import CheckpointDamaged, ObjectNotFound, StorageError
 from callsheet.records.jobs import Checkpoint
-from tests.support.faulty_objects import VERBS, FaultyObjects
+from tests.support.faulty_objects import FaultyObjects
 
 TOKEN = "0123456789abcdef"
 
@@ -105,23 +104,6 @@ def test_drop_all_takes_every_attempt_of_one_job_only(objects: FaultyObjects) ->
         drop_all(objects, "job-11")
 
 
-def test_drop_attempt_takes_checkpoints_and_film_of_that_attempt(objects: FaultyObjects) -> None:
-    kept = saved(objects, 1, attempt=3)
-    saved(objects, 1), saved(objects, 2)
-    films = film_keys("job-1", 2, TOKEN)
-    objects.put(films.film, b"mp4")
-    objects.put(films.manifest, b"{}")
-    drop_attempt(objects, "job-1", 2, TOKEN)
-    assert list(objects.held) == [kept.key]
-
-
-def test_drop_attempt_never_raises(objects: FaultyObjects) -> None:
-    saved(objects)
-    objects.refuses = VERBS
-    drop_attempt(objects, "job-1", 2, TOKEN)
-    assert len(objects.held) == 1
-
-
 @pytest.mark.parametrize("scheme", ["file", "memory"])
 def test_the_same_in_real_places(scheme: str, tmp_path: Path) -> None:
     objects = open_objects(tmp_path.as_uri() if scheme == "file" else f"memory://{tmp_path.name}")
@@ -130,7 +112,7 @@ def test_the_same_in_real_places(scheme: str, tmp_path: Path) -> None:
     entry = next(objects.entries(folder("job-1") + "/3-01234567"))
     assert (entry.key, entry.size) == (second.key, 7)
     assert entry.modified > 1_700_000_000
-    drop_attempt(objects, "job-1", 3, TOKEN)
+    drop_checkpoints(objects, [second])
     assert objects.list("checkpoints") == [first.key]
     drop_all(objects, "job-1")
     assert objects.list() == []
