@@ -1,8 +1,8 @@
 """What background saves cost a run that nothing disturbs: the same film with them and without, in pairs.
 
-Performers as workers have them, here in this process: real steps, records in a Valkey with an append-only
-file, checkpoints in a folder. The fleet is one that has lost a worker in every GPU-hour, since in one that
-lost none no run of a minute would be saved at all.
+Performers as workers have them, each in a process: real steps, records in a Valkey with an append-only file,
+checkpoints in a folder. The two work in turns (``preemption_turns.py`` says why). The fleet is one that has
+lost a worker in every GPU-hour, since in one that lost none no run of a minute would be saved at all.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import redis
 
 from benchmarks.preemption_figures import Pair, Run
 from benchmarks.preemption_stage import LEAST_STEP_CPU_S, MODEL, SHAPES, settings_of
+from benchmarks.preemption_turns import Studio, in_turns
 from callsheet import wiring
 from callsheet.errors import JobFailed
 from callsheet.records.jobs import Job, Ticket
@@ -34,6 +37,15 @@ RUN_S = 60.0  # shortest run that counts
 SPARE = 1.15  # steps take longer in one run than in the next
 NO_SAVES_S = 86_400.0  # between two saves
 LOSSES = 23  # workers lost in the fleet's first 86,400 GPU-seconds, which the store takes for granted: 1/h
+
+
+class Made(NamedTuple):
+    """What a process tells of a film that it made."""
+
+    gpu_s: float  # useful GPU-seconds, as its record has them; turns of others included
+    cpu_s: float  # CPU-seconds of the process, saving thread included
+    saves: int  # checkpoints in the background
+    step_cpu_s: float  # CPU-seconds of the quickest step but the first
 
 
 class Counting(RedisStore):
@@ -85,7 +97,7 @@ class Maker:
             worker="in-process",
         )
 
-    def make(self, film: dict[str, Any]) -> Run:
+    def make(self, film: dict[str, Any]) -> Made:
         """One film. Raises JobFailed."""
         ticket = _ticket(self._store, film)
         cpu_s, kept = time.process_time(), self._store.kept
@@ -93,54 +105,53 @@ class Maker:
         job: Job = self._store.get(ticket.job_id)
         if state is not State.SUCCEEDED:
             raise JobFailed(f"job {job.id} of the benchmark is {state}: {job.error}")
-        return Run(job.gpu_s_useful, time.process_time() - cpu_s, self._store.kept - kept)
+        used_s = time.process_time() - cpu_s
+        return Made(job.gpu_s_useful, used_s, self._store.kept - kept, self.journal.step_cpu_s)
 
 
 def measure(folder: Path, pairs: int, say: Callable[[str], None]) -> list[Pair]:
-    """``pairs`` times the film with saves as computed and the film without, first the one, then the other."""
+    """``pairs`` times the film with saves as computed and the film without, made in turns (``in_turns``)."""
     with Valkey(aof=True) as valkey:
         settings = settings_of(folder, valkey.url)
-        wiring.configure(settings)
-        set_threads(settings)
-        store = Counting(valkey.client(), retention_s=settings.retention_s)
-        _lose_workers(store)
-        saving, plain = Maker(store, settings, 0.0), Maker(store, settings, NO_SAVES_S)
-        film = _film(plain)
-        saving.make({**film, "steps": 3})
-        film = _long_enough(plain, film)
-        say(f"overhead: {pairs} pairs of {film['steps']} steps, {2 * pairs * RUN_S * SPARE / 60:.0f} min")
-        made = []
-        for pair in _pairs(saving, plain, film, pairs):
-            made.append(pair)
-            say(f"overhead: {pair.overhead:.2%} of GPU time, {pair.cpu_overhead:.2%} of CPU time")
-        store.close()
+        _lose_workers(Counting(valkey.client(), retention_s=settings.retention_s))
+        with Studio(open_maker, settings, 0.0) as saving, Studio(open_maker, settings, NO_SAVES_S) as plain:
+            film = _film(plain)
+            saving.make({**film, "steps": 3})
+            say(f"overhead: {pairs} pairs of {film['steps']} steps, {2 * pairs * RUN_S * SPARE / 60:.0f} min")
+            made = []
+            for number in range(pairs):
+                made.append(_pair(saving, plain, film, saving_first=number % 2 == 0))
+                say(f"overhead: {made[-1].overhead:.2%} of run time, {made[-1].cpu_overhead:.2%} of CPU time")
     return made
 
 
-def _pairs(saving: Maker, plain: Maker, film: dict[str, Any], pairs: int) -> Iterator[Pair]:
-    for number in range(pairs):
-        if number % 2:
-            without, with_saves = plain.make(film), saving.make(film)
-        else:
-            with_saves, without = saving.make(film), plain.make(film)
-        yield Pair(with_saves, without)
+def open_maker(settings: Settings, interval_s: float) -> Callable[[dict[str, Any]], Made]:
+    """In a process of its own: what makes its films."""
+    wiring.configure(settings)
+    set_threads(settings)
+    store = Counting(
+        redis.Redis.from_url(settings.store_url, decode_responses=True), retention_s=settings.retention_s
+    )
+    return Maker(store, settings, interval_s).make
 
 
-def _film(maker: Maker) -> dict[str, Any]:
+def _pair(saving: Studio, plain: Studio, film: dict[str, Any], *, saving_first: bool) -> Pair:
+    order = (saving, plain) if saving_first else (plain, saving)
+    runs = [Run(took_s, made.cpu_s, made.saves) for made, took_s in in_turns(order, film)]
+    return Pair(*(runs if saving_first else runs[::-1]))
+
+
+def _film(studio: Studio) -> dict[str, Any]:
     """A film of at least RUN_S with steps of at least LEAST_STEP_CPU_S on this machine."""
     for size, frames in SHAPES:
         width, height = map(int, size.split("x"))
         shape = {"width": width, "height": height, "frames": frames}
-        maker.make({**shape, "steps": 4})
-        if maker.journal.step_cpu_s >= LEAST_STEP_CPU_S:
+        step_cpu_s = studio.make({**shape, "steps": 4}).step_cpu_s
+        if step_cpu_s >= LEAST_STEP_CPU_S:
             break
-    return {**shape, "steps": math.ceil(SPARE * RUN_S / maker.journal.step_cpu_s)}
-
-
-def _long_enough(maker: Maker, film: dict[str, Any]) -> dict[str, Any]:
-    """The film with so many steps that it takes RUN_S: a short film's steps are slower than a long one's."""
-    took_s = maker.make(film).gpu_s
-    return {**film, "steps": math.ceil(film["steps"] * max(1.0, SPARE * RUN_S / took_s))}
+    steps = math.ceil(SPARE * RUN_S / step_cpu_s)
+    took_s = studio.make({**shape, "steps": steps}).gpu_s  # a short film's steps are slower than a long one's
+    return {**shape, "steps": math.ceil(steps * max(1.0, SPARE * RUN_S / took_s))}
 
 
 def _ticket(store: Store, film: dict[str, Any]) -> Ticket:

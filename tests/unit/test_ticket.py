@@ -41,6 +41,7 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr(attempt, "apply_async", lambda **message: desk.published.append(message))
     monkeypatch.setattr(attempt, "send_event", lambda kind, **_: desk.events.append(kind))
     monkeypatch.setattr(time, "sleep", desk.pauses.append)
+    monkeypatch.setattr(module, "_passed", set())
     yield desk
     monkeypatch.setattr(module, "_make", None)
     monkeypatch.setattr(module, "_performer", None)
@@ -80,8 +81,27 @@ def test_a_newer_ticket_goes_back_whole_behind_the_others(desk: Desk) -> None:
     assert message["kwargs"] == {"colour": "blue"}
     assert (message["task_id"], message["queue"], message["routing_key"]) == ("film.3", QUEUE, QUEUE)
     assert message["ignore_result"] is True
-    assert desk.pauses == [module.PASS_ON_S]
     assert desk.events == ["task-rejected"]
+
+
+def test_newer_tickets_that_go_round_cost_one_pause_each_round(desk: Desk) -> None:
+    """A pause for each would keep this version's own tickets behind a hundred of them for a minute."""
+    for passes in range(1, 4):
+        for job in ("film", "clip", "reel"):
+            desk.answer = UNKNOWN
+            with pytest.raises(Ignore, match="unknown-format"):
+                start(job, 3, QUEUE, 2)
+        desk.answer = State.SUCCEEDED
+        start("another", 1, QUEUE, 1)
+        assert desk.pauses == [module.PASS_ON_S] * (passes - 1)
+
+
+def test_one_newer_ticket_alone_does_not_spin(desk: Desk) -> None:
+    desk.answer = UNKNOWN
+    for passes in range(5):
+        with pytest.raises(Ignore, match="unknown-format"):
+            start("film", 3, QUEUE, 2)
+        assert desk.pauses == [module.PASS_ON_S] * passes
 
 
 @pytest.mark.parametrize("reason", ["stale-ticket", "held-by-other", "fenced"])
