@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,3 +36,11 @@ def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("tiny-wan", "tiny-ltx"):
         build_tiny(name, folder)
     return folder
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """With ``-n``, a file is one process's, and so are the files of one ``xdist_group``."""
+    from tests.support.scheduling import ByGroupOrFile
+
+    return ByGroupOrFile(config, log)

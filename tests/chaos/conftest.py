@@ -15,8 +15,8 @@ from tests.support.theatre import Theatre
 from tests.support.valkey import Valkey
 
 
-@pytest.fixture(scope="module")
-def theatre(tmp_path_factory: pytest.TempPathFactory, tiny_models: Path) -> Iterator[Theatre]:
+@pytest.fixture(scope="package")
+def open_theatre(tmp_path_factory: pytest.TempPathFactory, tiny_models: Path) -> Iterator[Theatre]:
     """Two A100s; each test leaves it as it found it, or brings back what it killed.
 
     The rights that docs/redis.md tells suffice for all that happens there.
@@ -30,6 +30,13 @@ def theatre(tmp_path_factory: pytest.TempPathFactory, tiny_models: Path) -> Iter
         stage.open("a100-0", "a100-1")
         yield stage
         assert valkey.denied() == []
+
+
+@pytest.fixture
+def theatre(open_theatre: Theatre) -> Theatre:
+    """This process as a client of the theatre."""
+    open_theatre.use()
+    return open_theatre
 
 
 @pytest.fixture(scope="package")

@@ -174,7 +174,3 @@ class Arena(Theatre):
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         return pids
-
-    def use(self) -> None:
-        """This process is a client of this deployment from now on."""
-        app.use(self.settings)

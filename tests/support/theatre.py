@@ -35,7 +35,7 @@ class Theatre(Live):
 
     def open(self, *workers: str, gpu_class: str = "a100", controllers: int = 2) -> None:
         """Start everything and wait for the workers."""
-        app.use(self.settings)
+        self.use()
         for number in range(1, controllers + 1):
             self.controller(f"control-{number}")
         for name in workers:
@@ -47,6 +47,10 @@ class Theatre(Live):
         """Start a GPU worker with pace and gates; does not wait."""
         env = {PACE: str(self.pace_s), GATES: str(self.gates)}
         self.worker(name, gpu_class, wait=False, module="tests.support.paced_app", env=env)
+
+    def use(self) -> None:
+        """This process is a client of this deployment from now on."""
+        app.use(self.settings)
 
     # -- jobs
 
