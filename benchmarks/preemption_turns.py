@@ -15,6 +15,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn, Self
 
+from callsheet.processes.shim import die_with_parent
+
 TURN_S = 2.0  # a few steps: short beside the machine's moods, long beside a save
 READY_S = 300.0
 
@@ -23,7 +25,10 @@ Make = Callable[[dict[str, Any]], Any]
 
 
 class Studio:
-    """A process that makes one film after another, and stands still in between. A context manager."""
+    """A process that makes one film after another, and stands still in between. A context manager (Linux).
+
+    Ends with the thread that made it.
+    """
 
     def __init__(self, open_: Callable[..., Make], *args: Any) -> None:
         self._pipe, theirs = get_context("spawn").Pipe()
@@ -56,9 +61,14 @@ class Studio:
         """What is to be known of the film that was made in turns."""
         return self._pipe.recv()
 
-    def _signal(self, number: signal.Signals) -> None:
+    @property
+    def pid(self) -> int:
+        """Of the process."""
         assert self._process.pid is not None
-        os.kill(self._process.pid, number)
+        return self._process.pid
+
+    def _signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +94,7 @@ def in_turns(studios: tuple[Studio, Studio], film: dict[str, Any]) -> list[tuple
 
 
 def _serve(pipe: Connection, open_: Callable[..., Make], args: tuple[Any, ...]) -> NoReturn:
+    die_with_parent()  # who stands still sees no end of file
     make = open_(*args)
     while True:
         pipe.send(make(pipe.recv()))

@@ -40,13 +40,18 @@ def test_a_worker_that_gets_sigterm_saves_hands_back_and_leaves_in_time(theatre:
     theatre.wait_for_gpu(f"{name}@test")
 
 
-def test_a_drained_gpu_gives_its_job_up_and_takes_nothing_until_it_is_uncordoned(theatre: Theatre) -> None:
+@pytest.mark.parametrize("within_s", [0.0, 2.0])
+def test_a_drained_gpu_gives_its_job_up_and_takes_nothing_until_it_is_uncordoned(
+    theatre: Theatre, within_s: float
+) -> None:
     job = theatre.stopped_at("step 1")
     drained = theatre.record(job).worker
     door = Client()
-    door.drain(drained, why="a fan is loud", who="ann@desk", within_s=0.0)
+    ordered_at = theatre.store.now()
+    door.drain(drained, why="a fan is loud", who="ann@desk", within_s=within_s)
     record = theatre.check_whole(job)
     assert (record.from_step, record.crashes) == (1, 0)
+    assert theatre.store.attempts(job.id)[0].ended_at >= ordered_at + within_s
     assert record.worker != drained
     others = [theatre.submit(seed=seed) for seed in range(4)]
     assert {theatre.check_whole(one, seed=seed).worker for seed, one in enumerate(others)} == {record.worker}

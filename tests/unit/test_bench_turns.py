@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.preemption_turns import Studio, in_turns
+from tests.support.live import until
+from tests.support.supervised import lives
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the benchmark stops processes as Linux does")
+
+STOPPED = """
+import sys
+from benchmarks.preemption_turns import Studio
+from tests.unit.test_bench_turns import open_worker
+
+if __name__ == "__main__":
+    studio = Studio(open_worker)
+    studio.make({"cpu_s": 0.0})
+    studio.begin({"cpu_s": 1.0})
+    print(studio.pid, flush=True)
+    sys.stdin.read()
+"""
 
 
 def open_worker() -> Callable[[dict[str, Any]], tuple[float, float]]:
@@ -41,3 +63,19 @@ def test_a_studio_makes_one_film_after_another() -> None:
 def test_a_process_that_dies_is_no_film() -> None:
     with Studio(open_worker) as studio, pytest.raises(EOFError):
         studio.make({})
+
+
+def test_a_stopped_process_dies_with_its_parent(tmp_path: Path) -> None:
+    script = tmp_path / "stopped.py"
+    script.write_text(STOPPED)
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+    until(lambda: not lives(pid), what="the end of the stopped process")
