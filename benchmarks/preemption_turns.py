@@ -11,14 +11,16 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from callsheet.processes.shim import die_with_parent
 
 TURN_S = 2.0  # a few steps: short beside the machine's moods, long beside a save
 READY_S = 300.0
+END_S = 5.0
 
 #: Made in the process itself: takes a film's arguments, makes it, answers what is to be known of it.
 Make = Callable[[dict[str, Any]], Any]
@@ -74,6 +76,9 @@ class Studio:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._signal(signal.SIGCONT)
+        self._pipe.close()  # it ends by itself, and tidies up
+        self._process.join(END_S)
         self._process.kill()
         self._process.join()
 
@@ -93,8 +98,9 @@ def in_turns(studios: tuple[Studio, Studio], film: dict[str, Any]) -> list[tuple
     return [(studio.answer(), took[studio]) for studio in studios]
 
 
-def _serve(pipe: Connection, open_: Callable[..., Make], args: tuple[Any, ...]) -> NoReturn:
+def _serve(pipe: Connection, open_: Callable[..., Make], args: tuple[Any, ...]) -> None:
     die_with_parent()  # who stands still sees no end of file
     make = open_(*args)
-    while True:
-        pipe.send(make(pipe.recv()))
+    with suppress(EOFError):
+        while True:
+            pipe.send(make(pipe.recv()))
