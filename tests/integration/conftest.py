@@ -16,7 +16,7 @@ from tests.support.quick_worker import serve, start_quick
 from tests.support.valkey import Valkey
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def live(tmp_path_factory: pytest.TempPathFactory, tiny_models: Path) -> Iterator[Live]:
     """Started once. Tests leave it as they found it: a test that kills something makes its own ``Live``."""
     with Valkey() as valkey, Live(tmp_path_factory.mktemp("live"), valkey, models_dir=tiny_models) as live:
@@ -35,7 +35,7 @@ def client(live: Live) -> Client:
     return Client()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A deployment whose two workers render nothing: for tests of what lies around a film."""
     with Valkey() as valkey, Live(tmp_path_factory.mktemp("quick"), valkey) as live:
@@ -46,7 +46,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         yield live
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def running_host(quick: Live) -> Iterator[Celery]:
     """A host application's app, with its own Valkey and its own worker, which submits to ``quick``."""
     with hosted(quick) as host:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -24,9 +23,8 @@ from callsheet.errors import (
     NoGpuFits,
     RequestError,
 )
-from callsheet.records.states import State
 from callsheet.settings import to_env
-from tests.support.live import Live, until
+from tests.support.live import Live
 from tests.support.valkey import Valkey
 
 pytestmark = [pytest.mark.torch, pytest.mark.xdist_group("live")]
@@ -159,15 +157,6 @@ def test_storage_that_is_not_writable_fails_the_job_and_leaves_nothing(
     assert not [path for path in films.rglob("*") if path.is_file() and not path.name.startswith("film.")]
 
 
-def test_a_killed_child_costs_one_attempt_and_no_job(fragile_client: Client, fragile: Live) -> None:
-    job = submit(steps=50)
-    until(lambda: fragile_client.get(job.id).step >= 1, within_s=WAIT_S)
-    os.kill(child_of(fragile.processes["a100-0"].pid), signal.SIGKILL)
-    assert job.get(timeout=WAIT_S)
-    record = fragile_client.get(job.id)
-    assert (record.attempt, record.crashes, record.state) == (2, 1, State.SUCCEEDED)
-
-
 def test_a_worker_without_a_gpu_says_what_to_set(fragile: Live) -> None:
     env = {**os.environ, **to_env(fragile.settings)}
     env.pop("CALLSHEET_GPUS", None)
@@ -177,9 +166,3 @@ def test_a_worker_without_a_gpu_says_what_to_set(fragile: Live) -> None:
     assert ended.returncode == 2
     assert "CALLSHEET_GPUS" in ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-def child_of(pid: int) -> int:
-    """The pool's child of a Celery worker."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return int(children[0])
