@@ -9,7 +9,7 @@ export RADOSGW ?=
 ROUNDS ?= 100
 PY := .venv/bin/python
 # Much of a test's time is waiting for processes: two at once, each file (or group of files) by one of them, the slow folders first.
-PARALLEL ?= -n 2 --dist loadgroup --no-loadscope-reorder
+PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
 # Files that `git clean` would call rubbish, all inside this folder. Your own ./callsheet-data is not among them.
 RUBBISH := .venv build dist demo-data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 

@@ -40,7 +40,7 @@ def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """With ``-n``, a file is one process's, and so are the files of one ``xdist_group``."""
-    from tests.support.scheduling import ByGroupOrFile
+    """With ``-n``, a file is one process's, and so are files that share what they start."""
+    from tests.support.scheduling import ByFileOrGroup
 
-    return ByGroupOrFile(config, log)
+    return ByFileOrGroup(config, log)

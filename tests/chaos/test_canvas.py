@@ -16,7 +16,7 @@ from tests.support.hosting import task
 from tests.support.live import until
 from tests.support.theatre import CAT, WAIT_S
 
-pytestmark = [pytest.mark.torch, pytest.mark.chaos, pytest.mark.xdist_group("arena")]
+pytestmark = [pytest.mark.torch, pytest.mark.chaos]
 
 STEPS = 12
 

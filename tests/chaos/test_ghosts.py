@@ -11,7 +11,7 @@ from tests.support.arena import Arena
 from tests.support.live import until
 from tests.support.theatre import WAIT_S
 
-pytestmark = [pytest.mark.torch, pytest.mark.chaos, pytest.mark.xdist_group("arena")]
+pytestmark = [pytest.mark.torch, pytest.mark.chaos]
 
 STEPS = 12
 LONG = 40  # steps, so that a ghost is not at its end before it renews

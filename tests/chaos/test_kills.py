@@ -21,7 +21,7 @@ from tests.support.chaos_table import ROUNDS, SEED, Round, played
 from tests.support.live import until
 from tests.support.theatre import WAIT_S
 
-pytestmark = [pytest.mark.torch, pytest.mark.chaos, pytest.mark.xdist_group("arena")]
+pytestmark = [pytest.mark.torch, pytest.mark.chaos]
 
 KINDS = ("parent", "child", "controller", "node", "beat")
 STEPS = 12

@@ -14,7 +14,7 @@ from callsheet.records.states import ACTIVE
 from tests.support.live import until
 from tests.support.theatre import Theatre
 
-pytestmark = [pytest.mark.torch, pytest.mark.chaos, pytest.mark.xdist_group("theatre")]
+pytestmark = [pytest.mark.torch, pytest.mark.chaos]
 
 
 def short(worker: str) -> str:

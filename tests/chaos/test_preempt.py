@@ -19,7 +19,7 @@ from callsheet.settings import to_env
 from tests.support.live import until
 from tests.support.theatre import Theatre
 
-pytestmark = [pytest.mark.torch, pytest.mark.chaos, pytest.mark.xdist_group("theatre")]
+pytestmark = [pytest.mark.torch, pytest.mark.chaos]
 
 STEPS = 4
 

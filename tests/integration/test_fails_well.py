@@ -27,7 +27,7 @@ from callsheet.settings import to_env
 from tests.support.live import Live
 from tests.support.valkey import Valkey
 
-pytestmark = [pytest.mark.torch, pytest.mark.xdist_group("live")]
+pytestmark = pytest.mark.torch
 
 WAIT_S = 60.0
 CAT = {"prompt": "a cat walks on the grass", "model": "tiny-wan", "steps": 4, "seed": 7}

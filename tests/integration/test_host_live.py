@@ -14,7 +14,7 @@ from callsheet.errors import JobCancelled
 from tests.support.hosting import current
 from tests.support.live import until
 
-pytestmark = [pytest.mark.torch, pytest.mark.xdist_group("live")]
+pytestmark = pytest.mark.torch
 
 WAIT_S = 60.0
 CAT = {"prompt": "a cat", "model": "tiny-wan", "steps": 2, "seed": 7}

@@ -28,7 +28,7 @@ from callsheet.errors import (
 from callsheet.records.states import State
 from tests.support.live import Live, until
 
-pytestmark = [pytest.mark.torch, pytest.mark.xdist_group("live")]
+pytestmark = pytest.mark.torch
 
 WAIT_S = 60.0
 CAT = {"prompt": "a cat walks on the grass", "model": "tiny-wan", "steps": 4, "seed": 7}

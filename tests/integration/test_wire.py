@@ -19,7 +19,7 @@ from callsheet.records.gpus import Gpu
 from callsheet.records.states import State
 from tests.support.live import Live, until
 
-pytestmark = [pytest.mark.torch, pytest.mark.xdist_group("live")]
+pytestmark = pytest.mark.torch
 
 WAIT_S = 60.0
 CAT = {"prompt": "a cat", "model": "tiny-wan", "steps": 2, "seed": 7}
