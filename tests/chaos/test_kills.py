@@ -120,6 +120,7 @@ def test_a_job_that_kills_three_children_fails_with_the_evidence_and_the_fleet_l
     job = arena.stopped_at("step 2", steps=STEPS)
     for crash in (1, 2, 3):
         assert arena.wait_at(job.id, "step 2").attempt == crash
+        until(lambda: arena.record(job).step == 2, within_s=WAIT_S, what="step 2 told by a renewal")
         last = arena.kill_child(job.id)
     with pytest.raises(JobFailed) as caught:
         job.get(timeout=WAIT_S)
