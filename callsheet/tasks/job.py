@@ -110,7 +110,7 @@ class VideoJob(JobFace, AsyncResult):
             return dict(self._cache)
         meta = self._find_meta()
         if meta["status"] in states.READY_STATES:
-            return dict(self._maybe_set_cache(meta))
+            return dict(super()._maybe_set_cache(meta))
         try:
             state = CELERY[self.record.state]
         except JobNotFound:
@@ -119,6 +119,15 @@ class VideoJob(JobFace, AsyncResult):
             state = states.PENDING
         shown = state if state not in states.READY_STATES else states.STARTED  # delivery is under way
         return {**meta, "status": shown}
+
+    def _maybe_set_cache(self, meta: dict[str, Any] | None) -> Any:
+        """Believe no message of a bad end that the backend does not hold: a requeue may have come since.
+
+        Such a message waited in Celery's buffer, or in the socket, until somebody asked again.
+        """
+        if meta and meta["status"] in states.EXCEPTION_STATES:
+            meta = self.backend.get_task_meta(self.id)
+        return super()._maybe_set_cache(meta)
 
     def _find_meta(self) -> dict[str, Any]:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from callsheet.settings import load
 from callsheet.tasks import operators
 from callsheet.tasks.deliver import deliver
 from tests.support.by_hand import Hand
+from tests.support.live import until
 from tests.support.valkey import Valkey
 
 WHO = "ann@desk"
@@ -73,6 +75,35 @@ def test_get_waits_anew_under_every_name_after_a_requeue(client: Client, hand: H
     assert deliver(hand.store, names[0])
     for name in names:
         assert client.job(name).get(timeout=10)["attempts"] == 2
+
+
+def stored_end(valkey: Valkey, job_id: str) -> tuple[str, bytes]:
+    """The channel on which a result is told, and what was told there of the job's end."""
+    key = f"celery-task-meta-{job_id}"
+    with valkey.client() as redis:
+        raw = redis.get(key)
+    assert raw
+    return key, raw if isinstance(raw, bytes) else raw.encode()
+
+
+def test_the_message_of_an_end_before_the_requeue_is_not_believed(
+    client: Client, hand: Hand, valkey: Valkey
+) -> None:
+    job_id, _ = failed(hand)
+    channel, told = stored_end(valkey, job_id)
+    client.requeue(job_id, reason="fixed", who=WHO)
+    handle = client.job(job_id)
+    handle.backend.result_consumer.on_state_change(handle.backend.decode_result(told), None)
+    with pytest.raises(CeleryTimeout):
+        handle.get(timeout=0.2)  # the message had come while nobody waited
+    with ThreadPoolExecutor(1) as pool, valkey.client() as redis:
+        waiting = pool.submit(client.job(job_id).get, timeout=20)
+        until(lambda: redis.publish(channel, told), within_s=10)  # it comes late, to who waits
+        until(lambda: not redis.exists(channel) and not waiting.done(), within_s=10)
+        lease = hand.claim_ticket(job_id)
+        hand.finish_well(lease, b"film")
+        assert deliver(hand.store, job_id)
+        assert waiting.result(timeout=20)["attempts"] == 2
 
 
 def test_a_cancelled_job_is_requeued_before_its_end_was_delivered(client: Client, hand: Hand) -> None:
