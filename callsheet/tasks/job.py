@@ -125,8 +125,8 @@ class VideoJob(JobFace, AsyncResult):
 
         Such a message waited in Celery's buffer, or in the socket, until somebody asked again.
         """
-        if meta and meta["status"] in states.EXCEPTION_STATES:
-            meta = self.backend.get_task_meta(self.id)
+        if meta and meta["status"] in states.PROPAGATE_STATES:
+            meta = self.backend.get_task_meta(self.id)  # its errors as they are: get() outlives them
         return super()._maybe_set_cache(meta)
 
     def _find_meta(self) -> dict[str, Any]:
