@@ -78,7 +78,7 @@ def heal(hands: Hands) -> int:
 def reroute(hands: Hands) -> int:
     """Jobs whose queue went unserved for too long move to one that is served and that they fit."""
     store = hands.store
-    gpus = store.gpus()
+    gpus = takers(store)
     served = {queue for gpu in gpus for queue in gpu.queues}
     ticketed = [queue for queue in store.published() if not worker_of(queue) and not queue.startswith(PASSED)]
     unserved = stranded(dict.fromkeys([*store.backlog(), *ticketed]), gpus)
@@ -92,8 +92,8 @@ def reroute(hands: Hands) -> int:
 
 
 def release(hands: Hands) -> int:
-    """Set the quotas that the live workers allow and publish up to them."""
-    allowed: Mapping[str, int] = quotas(hands.store.gpus(), hands.settings.release_depth)
+    """Set the quotas that the workers allow and publish up to them."""
+    allowed: Mapping[str, int] = quotas(takers(hands.store), hands.settings.release_depth)
     hands.store.set_quotas(dict(allowed), op=op())
     return sum(hands.release(hands.store, queue) for queue in hands.store.backlog() if queue in allowed)
 
@@ -117,6 +117,12 @@ def _move(hands: Hands, job: Job, gpus: list[Gpu]) -> bool:
     if home is None:
         return False
     return hands.store.reroute(job.id, gpu_class=home.gpu_class, queue=str(home), op=op())
+
+
+def takers(store: Store) -> list[Gpu]:
+    """The live GPUs that take new jobs. An order counts at once, before its worker has heard of it."""
+    orders = store.gpu_orders()
+    return [gpu for gpu in store.gpus() if gpu.name not in orders]
 
 
 def op() -> str:

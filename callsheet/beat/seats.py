@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from callsheet.beat.controllers import Hands, op
+from callsheet.beat.controllers import Hands, op, takers
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Job
 from callsheet.records.requests import PREEMPTING
@@ -60,12 +60,7 @@ def seats(hands: Hands) -> list[Seat]:
     store = hands.store
     at_work = {job.worker: job for job in store.running()}
     promised = {worker_of(queue) for queue in store.published()}
-    orders = store.gpu_orders()
-    return [
-        Seat(gpu, at_work.get(gpu.name), gpu.name in promised)
-        for gpu in store.gpus()
-        if gpu.name not in orders
-    ]
+    return [Seat(gpu, at_work.get(gpu.name), gpu.name in promised) for gpu in takers(store)]
 
 
 def _waiting(hands: Hands) -> list[Job]:

@@ -6,7 +6,7 @@ Plain and not thread-safe: :class:`callsheet.store.memory.MemoryStore` locks aro
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,7 +36,7 @@ class Entry:
     job: Job
     body_hash: str
     start_tag: float  # its place in the backlog
-    events: deque[Event] = field(default_factory=lambda: deque(maxlen=rules.EVENTS_MAX))
+    events: list[Event] = field(default_factory=list)
     aliases: dict[str, dict[str, Any]] = field(default_factory=dict)  # other name -> its canvas
     parts: set[str] = field(default_factory=set)  # parts of the delivery that are done
     deliver_token: str = ""
@@ -154,9 +154,11 @@ class Ledger:
         )
 
     def note(self, entry: Entry, kind: str, reason: str, now: float) -> None:
-        """Append to the job's history."""
+        """Append to the job's history; a full one loses the oldest behind its first ones."""
         job = entry.job
         entry.events.append(Event(at=now, kind=kind, attempt=job.attempt, worker=job.worker, reason=reason))
+        if len(entry.events) > rules.EVENTS_MAX:
+            del entry.events[rules.EVENTS_FIRST]
 
     def forget_old(self, now: float) -> None:
         """Drop what is past retention, with everything that belongs to it."""

@@ -31,7 +31,8 @@ from callsheet.records.requests import PREEMPTING, VideoRequest
 from callsheet.records.states import State
 
 OP_TTL_S = 120.0  # how long the first answer to an ``op`` is kept for a repeat
-EVENTS_MAX = 200  # newest events kept per job
+EVENTS_MAX = 200  # events kept per job: its first ones and the newest
+EVENTS_FIRST = 20  # of them, those that no later one pushes out
 TICK_TTL_S = 86_400.0  # how long a controller's last tick number is remembered
 REPORT_TTL_S = 180.0  # how long a tick's report is kept: some rounds run each minute
 TRIM_MAX = 100  # index entries trimmed by one transition

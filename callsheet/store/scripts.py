@@ -27,6 +27,7 @@ _NUMBERS: dict[str, int | str] = {
     "GUESSED_GPU_S": int(rules.GUESSED_GPU_S),
     "URGENT_TTL_MS": int(rules.URGENT_TTL_S * 1000),
     "EVENTS_MAX": rules.EVENTS_MAX,
+    "EVENTS_FIRST": rules.EVENTS_FIRST,
     "TRIM_MAX": rules.TRIM_MAX,
     "RELEASE_MAX": rules.RELEASE_MAX,
     "OP_TTL_MS": int(rules.OP_TTL_S * 1000),

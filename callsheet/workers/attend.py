@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from callsheet import wiring
 from callsheet.records.gpus import Gpu
@@ -16,8 +17,12 @@ from callsheet.workers.perform import Performer, set_threads
 from callsheet.workers.replay import build_id
 from callsheet.workers.resident import ResidentModels
 from callsheet.workers.slate import Slate
+from callsheet.workers.subscriber import RECONCILE_S
 
 log = logging.getLogger(__name__)
+
+CORDONED = "cordoned"  # the refusal of a ticket that an ordered GPU took, since its worker has not heard yet
+REST_MARGIN_S = 0.5  # beside the heartbeat that hears of the order and the look that ends the subscriptions
 
 
 class Attendant:
@@ -29,6 +34,7 @@ class Attendant:
     def __init__(self, slate: Slate, gpu: Gpu) -> None:
         settings = wiring.settings()
         set_threads(settings)
+        self._rest_s = settings.renew_s + RECONCILE_S + REST_MARGIN_S
         self._performer = Performer(
             store=wiring.store(),
             objects=wiring.objects,
@@ -40,15 +46,17 @@ class Attendant:
         )
 
     def perform(self, ticket: Ticket) -> State | str:
-        """Run the attempt, then deliver and refill.
+        """Run the attempt, then deliver and refill; then rest, if the GPU turned out to be cordoned.
 
-        Both are left to the controllers when the store is away.
+        Delivery and refill are left to the controllers when the store is away.
         """
         answer = self._performer.perform(ticket)
         try:
             follow_up(wiring.store(), ticket, delivered=answer in TERMINAL)
         except Exception as fault:  # noqa: BLE001  the outcome is recorded: nothing here may end otherwise
             log.warning("after job %s: %r; the controllers go on from here", ticket.job_id, fault)
+        if answer == CORDONED:
+            time.sleep(self._rest_s)
         return answer
 
 

@@ -61,6 +61,26 @@ def test_a_drained_gpu_gives_its_job_up_and_takes_nothing_until_it_is_uncordoned
     until(lambda: any(gpu.name == drained and gpu.queues for gpu in theatre.store.gpus()))
 
 
+def test_what_waits_is_not_passed_round_while_workers_hear_of_a_drain(theatre: Theatre) -> None:
+    """Both GPUs at once, and they heard of it last: nobody is there to take what comes back to the queue."""
+    held = [theatre.stopped_at("step 1", seed=seed) for seed in range(2)]
+    waiting = [theatre.submit(seed=seed) for seed in range(2, 5)]
+    drained = {theatre.record(job).worker for job in held}
+    door = Client()
+    for name in drained:
+        door.drain(name, why="test", who="ann", within_s=0.0)
+    until(lambda: not any(gpu.queues for gpu in theatre.store.gpus()))
+    until(lambda: not theatre.store.running())
+    for name in drained:
+        door.uncordon(name)
+    for seed, job in enumerate([*held, *waiting]):
+        record = theatre.check_whole(job, seed=seed)
+        kinds = [event.kind for event in theatre.store.events(job.id)]
+        assert kinds[0] == "submitted"
+        assert kinds.count("returned") <= len(drained)
+        assert record.ticket <= 2 + len(drained)
+
+
 def test_a_cordoned_gpu_finishes_its_job(theatre: Theatre) -> None:
     job = theatre.stopped_at("step 1")
     worker = theatre.record(job).worker

@@ -9,7 +9,7 @@ import pytest
 from callsheet import errors
 from callsheet.records.states import State
 from callsheet.store.protocol import Page, Store
-from callsheet.store.rules import EVENTS_MAX
+from callsheet.store.rules import EVENTS_FIRST, EVENTS_MAX
 from tests.support.clock import Clock
 from tests.support.jobs import GPU, QUEUE, ended, kinds, op, queued, renew, running, submitted
 
@@ -126,13 +126,17 @@ def test_a_history_tells_who_did_what(store: Store, clock: Clock) -> None:
     )
 
 
-def test_a_history_keeps_the_newest(store: Store) -> None:
+def test_a_history_keeps_its_beginning_and_the_newest(store: Store) -> None:
     job_id = submitted(store)
     for n in range(EVENTS_MAX + 5):
         store.reroute(job_id, gpu_class="a100", queue=f"free.a{n}", op=op())
     found = store.events(job_id)
     assert len(found) == EVENTS_MAX
-    assert found[-1].reason.endswith(f"free.a{EVENTS_MAX + 4}")
+    assert found[0].kind == "submitted"
+    moves = [event.reason.rpartition("free.a")[2] for event in found[1:]]
+    last = EVENTS_MAX + 5
+    kept = [*range(EVENTS_FIRST - 1), *range(last - (EVENTS_MAX - EVENTS_FIRST), last)]
+    assert moves == [str(n) for n in kept]
 
 
 def test_renewals_are_no_history(store: Store) -> None:

@@ -11,6 +11,7 @@ from callsheet.beat import controllers
 from callsheet.beat.patience import GATHER_S, RETURN_S
 from callsheet.beat.tick import tick
 from callsheet.errors import Unreachable
+from callsheet.records.gpus import GpuOrder
 from callsheet.records.jobs import Ticket
 from callsheet.records.states import State
 from callsheet.store.protocol import Store
@@ -38,6 +39,19 @@ def test_a_worker_that_left_gets_nothing_more(office: Office) -> None:
     office.clock.advance(11)
     submitted(office.store, queue="free.a100")
     assert controllers.release(office.hands) == 0
+
+
+def test_no_ticket_counts_on_a_gpu_that_takes_nothing(office: Office) -> None:
+    for index in range(2):
+        office.join("a100", index=index, queues=("free.a100",))
+    for _ in range(3):
+        submitted(office.store, queue="free.a100")
+    office.store.order_gpu("a100-0@node", GpuOrder("cordoned", "ann", "a fan is loud"), op=op())
+    assert controllers.release(office.hands) == 1
+    office.store.order_gpu("a100-1@node", GpuOrder("draining", "ann", "a fan is loud"), op=op())
+    controllers.release(office.hands)
+    assert office.store.release("free.a100", op=op()) == []  # also not by a submit or an attempt that ends
+    assert len(office.broker["free.a100"]) == 1
 
 
 def test_heal_finds_tickets_that_the_broker_lost(office: Office) -> None:

@@ -105,9 +105,14 @@ local function witness()
   redis.call('SET', key.witness(), stamp(NOW))
 end
 
+-- A history that is full loses the oldest behind its first ones: how a job began stays known.
 local function event(job, kind, reason)
-  redis.call('XADD', key.events(job.id), 'MAXLEN', EVENTS_MAX, '*', 'at', stamp(NOW), 'kind', kind,
+  local name = key.events(job.id)
+  redis.call('XADD', name, '*', 'at', stamp(NOW), 'kind', kind,
     'attempt', job.attempt, 'worker', job.worker, 'reason', reason)
+  if redis.call('XLEN', name) > EVENTS_MAX then
+    redis.call('XDEL', name, redis.call('XRANGE', name, '-', '+', 'COUNT', EVENTS_FIRST + 1)[EVENTS_FIRST + 1][1])
+  end
 end
 
 -- Take jobs past their retention out of the indexes; answers how many.
@@ -273,7 +278,7 @@ end
 local function give_up_steps(job, changes)
   changes.checkpoint, changes.checkpoint_before, changes.checkpoint_step, changes.build = '', '', '0', ''
   changes.checkpoint_format, changes.step, changes.exact = '0', '0', '1'
-  changes.restarts = plus(job.restarts, 1)
+  changes.restarts = plus(job.restarts, filled(job.checkpoint) and 1 or 0)
   changes.gpu_s_wasted = stamp(num(job.gpu_s_wasted) + num(job.gpu_s_useful))
   changes.gpu_s_useful = stamp(0)
   for number, row in pairs(rows(job)) do
