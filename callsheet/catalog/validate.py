@@ -13,7 +13,7 @@ from callsheet.catalog.reading import Reader, show
 from callsheet.catalog.shape import read_frames, read_size
 from callsheet.errors import RequestError
 from callsheet.records.models import ModelSpec
-from callsheet.records.requests import TIERS, VideoRequest
+from callsheet.records.requests import MAX_AHEAD_S, TIERS, VideoRequest
 
 ARGUMENTS = (
     "prompt",
@@ -49,7 +49,6 @@ ALSO_CALLED = {
 }
 
 MAX_SEED = 2**63 - 1
-MAX_AHEAD_S = 366 * 86400.0  # of a deadline; a later one was meant in other units
 
 #: What no model goes beyond; stands for the model's limits while the model is not known.
 _MAX_FPS, _MAX_STEPS, _MAX_GUIDANCE = 240, 1000, 1000.0
@@ -91,6 +90,13 @@ def build_request(
     values["seed"] = values["seed"] if seed_given else draw_seed()
     request = VideoRequest(model=spec.name, **values)
     return Checked(request, body_hash(request, seed_given=seed_given))
+
+
+def picture_faults(spec: ModelSpec, args: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the shape and sampling (``size``, ``frames``, ``steps`` ...) asked of a model."""
+    reader = Reader(args)
+    _picture(reader, spec)
+    return reader.faults
 
 
 def body_hash(request: VideoRequest, *, seed_given: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from callsheet.cli.output import emit
 
 if TYPE_CHECKING:
     from callsheet.catalog import Catalog
+    from callsheet.records.models import ModelSpec
 
 
 def catalog() -> Catalog:
@@ -103,11 +105,22 @@ def verify(model: str, steps: int | None, size: str | None, frames: int | None) 
             f"{model[:200]!r} is neither a model of the catalog nor a folder; {known.hint(model)}"
         )
     wanted = _size(size)
+    if model in known:
+        _check_picture(known.get(model), {"size": size, "frames": frames, "steps": steps})
     require_worker("verifying a model")
     command = [sys.executable, "-m", "callsheet.workers", "verify", model]
     for option, value in (("--steps", steps), ("--size", wanted), ("--frames", frames)):
         command += [option, str(value)] if value else []
     return subprocess.run([*command, "-o", "json" if json_wanted() else "text"], check=False).returncode
+
+
+def _check_picture(spec: ModelSpec, wanted: Mapping[str, object]) -> None:
+    """Raises UsageError for a film that nobody may ask of the model."""
+    from callsheet.catalog.validate import picture_faults
+
+    faults = picture_faults(spec, wanted)
+    if faults:
+        raise click.UsageError("; ".join(faults))
 
 
 def _size(text: str | None) -> str:

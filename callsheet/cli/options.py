@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from callsheet.records.requests import MAX_AHEAD_S
+
 if TYPE_CHECKING:
     Seconds = click.ParamType[float]
 else:
@@ -77,7 +79,7 @@ def json_wanted() -> bool:
 
 
 class Span(Seconds):
-    """A time span: ``90``, ``90s``, ``10m``, ``2h``, ``1d``; becomes seconds."""
+    """A time span of up to 366 days: ``90``, ``90s``, ``10m``, ``2h``, ``1d``; becomes seconds."""
 
     name = "duration"
 
@@ -86,6 +88,8 @@ class Span(Seconds):
         seconds = span_s(str(value))
         if seconds is None:
             self.fail(f"{value!r} is no duration: write 90s, 10m, 2h or 1d", param, ctx)
+        if seconds > MAX_AHEAD_S:
+            self.fail(f"{str(value)[:64]!r} is too long; allowed: up to 366 days (366d)", param, ctx)
         return seconds
 
 

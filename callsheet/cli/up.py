@@ -28,7 +28,7 @@ def up(gpus: str | None, no_flower: bool, data_dir: Path | None, quiet: bool) ->
     settings = load()
     require_worker("the stack")
     if data_dir is not None:
-        settings = settings.replace(data_dir=data_dir.absolute())
+        settings = settings.replace("--data-dir", data_dir=data_dir.absolute())
     from callsheet.stack.up import UpOptions, run_up
 
     options = UpOptions(gpus=names(gpus), flower=not no_flower, quiet=quiet)

@@ -9,6 +9,7 @@ from typing import Any
 TIERS = ("pro", "free")
 PREEMPTING = ("pro",)  # tiers whose waiting jobs may take a GPU
 PREEMPTIBLE = ("free",)  # from jobs of these
+MAX_AHEAD_S = 366 * 86400.0  # of a deadline or a span; a later one was meant in other units
 
 
 @dataclass(frozen=True, slots=True)

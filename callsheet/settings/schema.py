@@ -186,17 +186,18 @@ class Settings:
             object.__setattr__(self, field.name, convert(str(field.type), values[field.name]))
         object.__setattr__(self, "origins", origins)
 
-    def replace(self, **changes: Any) -> Settings:
+    def replace(self, origin: str = "replace()", /, **changes: Any) -> Settings:
         """A copy with some values changed, checked as a whole; what was derived from them follows.
 
-        Raises SettingsError that lists every fault, TypeError for a name that is no setting.
+        ``origin`` is where the changes come from, as faults name it: an option of a command. Raises
+        SettingsError that lists every fault, TypeError for a name that is no setting.
         """
         kept = {
             f.name: getattr(self, f.name)
             for f in FIELDS
             if f.name not in changes and not self._follows(f.name, changes)
         }
-        origins = {name: self.origins[name] for name in kept} | dict.fromkeys(changes, "replace()")
+        origins = {name: self.origins[name] for name in kept} | dict.fromkeys(changes, origin)
         return Settings(**kept, **changes, origins=origins)
 
     def _follows(self, name: str, changes: Collection[str]) -> bool:

@@ -39,7 +39,7 @@ def run_up(settings: Settings, options: UpOptions = UpOptions()) -> int:
     not ready in time).
     """
     begun = time.monotonic()
-    settings = settings.replace(gpus=options.gpus) if options.gpus else settings
+    settings = settings.replace("--gpus", gpus=options.gpus) if options.gpus else settings
     held = f"Another stack runs on {settings.data_dir}"
     with FileLock(settings.data_dir / "up.lock", held=held) as lock:
         workers = find_workers(settings)
@@ -47,7 +47,7 @@ def run_up(settings: Settings, options: UpOptions = UpOptions()) -> int:
         if flower:
             check_port(settings)
         with _server(settings) as server:
-            settings = settings.replace(broker_url=server.url) if server else settings
+            settings = settings.replace("the embedded server", broker_url=server.url) if server else settings
             children = _children(settings, options, workers, server, flower=flower)
             printer = Printer([NAME, *(child.name for child in children)], quiet=options.quiet)
             # The lock outlives a killed `up` for as long as any of its children.

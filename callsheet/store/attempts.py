@@ -128,7 +128,7 @@ def give_up_steps(entry: Entry) -> dict[str, Any]:
         "build": "",
         "step": 0,
         "exact": True,
-        "restarts": job.restarts + 1,
+        "restarts": job.restarts + (job.checkpoint is not None),
         "gpu_s_wasted": rules.micro(job.gpu_s_wasted + job.gpu_s_useful),
         "gpu_s_useful": 0.0,
     }

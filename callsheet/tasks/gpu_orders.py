@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from callsheet.errors import GpuNotFound, RequestError, WaitTimeout
 from callsheet.records.gpus import GpuOrder
+from callsheet.records.requests import MAX_AHEAD_S
 from callsheet.store.protocol import Store
 
 CORDONED, DRAINING = "cordoned", "draining"
@@ -51,10 +52,18 @@ def cordon(store: Store, name: str, *, why: str, who: str) -> None:
 def drain(store: Store, name: str, *, why: str, who: str, within_s: float | None) -> None:
     """The GPU takes nothing new and hands its job back, with a checkpoint, after ``within_s`` seconds.
 
-    0 = at its next step; None = the job may end by itself. Raises RequestError without a reason.
+    0 = at its next step; None = the job may end by itself. Raises RequestError without a reason, and for a
+    time that is more than 366 days ahead.
     """
-    give_up_at = 0.0 if within_s is None else store.now() + max(within_s, 0.0)
-    _order(store, name, GpuOrder(DRAINING, who, checked_why(why), give_up_at=give_up_at))
+    said, give_up_at = checked_why(why), 0.0
+    if within_s is not None:
+        if not within_s <= MAX_AHEAD_S:  # what is not a number is never less
+            raise RequestError(
+                f"a drain within {within_s:g} s; allowed: up to 366 days, or without a deadline. Nothing was "
+                "changed."
+            )
+        give_up_at = store.now() + max(within_s, 0.0)
+    _order(store, name, GpuOrder(DRAINING, who, said, give_up_at=give_up_at))
 
 
 def uncordon(store: Store, name: str) -> bool:

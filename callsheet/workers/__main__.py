@@ -51,7 +51,7 @@ def _size(text: str) -> tuple[int, int]:
 
 def _settings(options: argparse.Namespace) -> Settings:
     declared = tuple(options.gpus.replace(",", " ").split())
-    return load().replace(gpus=declared) if declared else load()
+    return load().replace("--gpus", gpus=declared) if declared else load()
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -134,5 +134,5 @@ def _fail(failure: Exception, watch: Watch, request: VideoRequest) -> None:
         )
     raise JobFailed(
         f"the pipeline of {request.model} failed in {watch.phase}: {said}. No film was stored. "
-        "The worker's log has the traceback; another prompt or seed may still work."
+        "The log has the traceback. If another size, length, prompt or seed fails too, the model is at fault."
     )

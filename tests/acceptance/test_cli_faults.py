@@ -82,6 +82,15 @@ def test_a_wrong_setting_stops_every_command_and_is_named(offline: Cli, command:
     assert "lease_s = -4 (from CALLSHEET_LEASE_S)" in said.err
 
 
+@pytest.mark.parametrize("command", ["up", "worker"])
+def test_a_wrong_option_that_stands_for_a_setting_is_named_as_it_was_written(
+    offline: Cli, command: str
+) -> None:
+    said = offline(command, "--gpus", "quantum")
+    assert (said.code, said.out) == (2, "")
+    assert "gpus = quantum (from --gpus)" in said.err
+
+
 def test_debug_shows_the_traceback_before_the_message(offline: Cli) -> None:
     by_option = offline("config", "--debug", env={"CALLSHEET_LEASE_S": "-4"})
     by_variable = offline("config", env={"CALLSHEET_LEASE_S": "-4", "CALLSHEET_DEBUG": "1"})

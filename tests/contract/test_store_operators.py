@@ -89,6 +89,13 @@ def test_a_cancelled_job_can_be_requeued(store: Store) -> None:
     assert store.backlog() == {QUEUE: 1}
 
 
+def test_a_requeue_from_the_start_of_what_kept_nothing_gives_nothing_up(store: Store) -> None:
+    job_id = submitted(store)
+    store.cancel(job_id, reason="", op=op())
+    requeue(store, job_id, from_start=True)
+    assert store.get(job_id).restarts == 0
+
+
 def test_a_requeue_repeated_is_one(store: Store) -> None:
     job_id, token = failed(store), op()
     for _ in range(2):

@@ -21,7 +21,7 @@ from tests.support.tiny import tiny_folder, tiny_request
 
 pytestmark = pytest.mark.torch
 
-SMALL = ("--size", "64x32", "--frames", "5", "--steps", "3")
+SMALL = ("--size", "64x64", "--frames", "5", "--steps", "3")
 
 
 @pytest.fixture
@@ -59,6 +59,30 @@ def test_a_wrong_call_starts_nothing(cli: Cli) -> None:
     assert cli("models", "verify", "tiny-wam").code == 3
     assert cli("models", "verify", "tiny-wan", "--size", "64").code == 2
     assert cli("models", "verify", "tiny-wan", "--steps", "0").code == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "allowed"),
+    [
+        ("--size", "1x1", "32x32, 64x64, 96x64, 128x128"),
+        ("--size", "33x33", "32x32, 64x64, 96x64, 128x128"),
+        ("--frames", "6", "5 or 9"),
+        ("--frames", "99", "1 to 81"),
+        ("--steps", "101", "1 to 100"),
+    ],
+)
+def test_a_film_that_nobody_may_ask_for_is_not_tried(cli: Cli, option: str, value: str, allowed: str) -> None:
+    said = cli("models", "verify", "tiny-wan", option, value)
+    assert (said.code, said.out) == (2, "")
+    assert f"{option[2:]} = {value}" in said.err.replace("'", "")
+    assert f"allowed: {allowed}" in said.err or f"such as {allowed}" in said.err
+
+
+def test_a_shape_that_a_folders_pipeline_refuses_is_told_in_its_words(cli: Cli) -> None:
+    said = cli("models", "verify", str(tiny_folder("tiny-wan")), "--size", "33x33", "--steps", "1")
+    assert said.code == 1
+    assert "divisible by 16" in said.out
+    assert "another size" in said.out
 
 
 def subject(name: str = "tiny-ltx") -> Subject:

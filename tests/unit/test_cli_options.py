@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from callsheet.cli.options import USER, caller, moment_s, signed, span_s
+from callsheet.cli.options import USER, Span, caller, moment_s, signed, span_s
 from callsheet.cli.run import Asked
 
 NOW = 1_700_000_000.0
@@ -22,6 +22,13 @@ def test_spans(text: str, seconds: float) -> None:
 @pytest.mark.parametrize("text", ["", "soon", "-5", "5 m", "5M", "nan", "inf", "1e3", "s", "5mm"])
 def test_what_is_no_span(text: str) -> None:
     assert span_s(text) is None
+
+
+@pytest.mark.parametrize("text", ["367d", "99999999999d", "9" * 400])
+def test_a_span_ends_within_a_year(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="366 days"):
+        Span().convert(text, None, None)
+    assert Span().convert("366d", None, None) == 366 * 86400
 
 
 def test_moments() -> None:

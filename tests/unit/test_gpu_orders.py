@@ -91,6 +91,13 @@ def test_the_newest_order_counts_until_it_is_lifted(store: MemoryStore) -> None:
     assert store.gpu_order(NAME) is None
 
 
+@pytest.mark.parametrize("within_s", [8.64e15, float("inf"), float("nan")])
+def test_a_drain_has_an_end_that_comes(store: MemoryStore, within_s: float) -> None:
+    with pytest.raises(RequestError, match="366 days"):
+        drain(store, NAME, why="fan", who="bob", within_s=within_s)
+    assert store.gpu_order(NAME) is None
+
+
 @pytest.mark.parametrize("why", ["", "  \n", "x" * (MAX_WHY + 1)])
 def test_a_reason_is_needed(store: MemoryStore, why: str) -> None:
     with pytest.raises(RequestError, match="--reason"):

@@ -271,6 +271,11 @@ def test_replace_checks_and_moves_what_was_derived(tmp_path: Path) -> None:
         settings.replace(renew=2)  # type: ignore[call-arg, unused-ignore]
 
 
+def test_a_value_that_was_replaced_says_who_gave_it() -> None:
+    with pytest.raises(SettingsError, match=r"gpus = quantum \(from --gpus\)"):
+        load({}).replace("--gpus", gpus=("quantum",))
+
+
 def test_replace_keeps_a_derived_url_that_has_nothing_to_do_with_the_change(tmp_path: Path) -> None:
     (tmp_path / SERVER_URL_FILE).write_text("redis://127.0.0.1:7001/0")
     settings = load({"CALLSHEET_DATA_DIR": str(tmp_path)})
