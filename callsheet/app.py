@@ -14,6 +14,7 @@ from celery import Celery
 from celery.app.backends import by_url
 
 from callsheet import wiring
+from callsheet.firing import firing
 from callsheet.guard import GuardedTask
 from callsheet.mixed import Lent, counting
 from callsheet.settings import Settings, urls
@@ -51,7 +52,7 @@ class FixedCelery(Celery):
 
     def _get_backend(self) -> Any:
         kind, url = by_url(self.conf["result_backend"], self.loader)
-        return self.backend_class(kind)(app=self, url=url)
+        return firing(self.backend_class(kind))(app=self, url=url)
 
     def backend_class(self, kind: type) -> type:
         """The class of the result backend."""

@@ -17,16 +17,16 @@ from typing import Any
 
 from celery import Celery, states
 from celery.app.task import Context
-from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
 
 from callsheet.app import app
 from callsheet.errors import CallsheetError, Unreachable
+from callsheet.firing import AWAY, Unfired
 from callsheet.mixed import unmarked
 from callsheet.records.jobs import Job
 from callsheet.records.states import CELERY, State
 from callsheet.store.protocol import Store
 from callsheet.tasks.canvas import acting_for, counting_app, follower_app
+from callsheet.tasks.hosts import check_reachable
 from callsheet.tasks.outcome import value_of
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 #: How long a deliverer that died blocks the next one, seconds. Longer than Celery's claim on firing a chord
 #: (about 10 s with our time limits): within it a chord whose firing was cut off would count as fired.
 BUSY_S = 20.0
-AGAIN_S = 2.0  # when another part is tried again whose server did not answer
+AGAIN_S = 2.0  # when a part is tried again whose server did not answer, and of which nobody holds a claim
 CHORD = "chord"
 
 
@@ -54,19 +54,19 @@ def deliver(store: Store, job_id: str, *, busy_s: float = BUSY_S) -> bool:
         names = {job.id: job.canvas, **store.aliases(job_id)}
         if set(names) <= done:
             return False  # the lock went to somebody else
-        left = [part for name, canvas in names.items() for part in _deliver_name(store, job, name, canvas)]
-        if left:
-            if CHORD not in left:
-                store.lock_delivery(job_id, token=token, busy_s=AGAIN_S)
+        again_s = max(_deliver_name(store, job, name, canvas) for name, canvas in names.items())
+        if again_s:
+            store.lock_delivery(job_id, token=token, busy_s=again_s)
             return False
         done = set(names)
     return True
 
 
-def _deliver_name(store: Store, job: Job, name: str, canvas: Mapping[str, Any]) -> list[str]:
+def _deliver_name(store: Store, job: Job, name: str, canvas: Mapping[str, Any]) -> float:
     """The parts of one name, each once: what follows first, so that a waiter finds it under way.
 
-    Answers those that are left to do, since a server of the host did not answer.
+    Answers in how many seconds those are tried again that are left, since a server of the host did not
+    answer; 0 when none is.
     """
     parts: dict[str, Callable[[], None]] = {
         "links": lambda: _fire(job, name, canvas),
@@ -76,24 +76,29 @@ def _deliver_name(store: Store, job: Job, name: str, canvas: Mapping[str, Any]) 
     finished = store.delivered_parts(job.id)
     due = [part for part in parts if f"{name}:{part}" not in finished]
     if not due:
-        return []
+        return 0.0
     with acting_for(canvas):
-        return [part for part in due if not _do_part(store, job, f"{name}:{part}", parts[part])]
+        return max(_do_part(store, job, name, part, parts[part]) for part in due)
 
 
-def _do_part(store: Store, job: Job, part: str, act: Callable[[], None]) -> bool:
+def _do_part(store: Store, job: Job, name: str, part: str, act: Callable[[], None]) -> float:
+    """Do it and mark it. Answers 0, or in how many seconds it is tried again."""
+    said, again_s = f"{name}:{part}", BUSY_S if part == CHORD else AGAIN_S
     try:
         act()
     except Unreachable:
         raise
-    except (OperationalError, RedisError, OSError) as fault:
-        log.warning("%s of job %s is tried again: broker or backend do not answer (%s)", part, job.id, fault)
-        return False
+    except Unfired as fault:
+        log.warning("%s of job %s is tried again: %s", said, job.id, fault)
+        return AGAIN_S
+    except AWAY as fault:
+        log.warning("%s of job %s is tried again: broker or backend do not answer (%s)", said, job.id, fault)
+        return again_s
     except Exception:
-        log.exception("%s of job %s failed and is tried again", part, job.id)
-        return False
-    store.mark_part(job.id, part)
-    return True
+        log.exception("%s of job %s failed and is tried again", said, job.id)
+        return again_s
+    store.mark_part(job.id, said)
+    return 0.0
 
 
 def _store_result(job: Job, name: str, canvas: Mapping[str, Any]) -> None:
@@ -107,6 +112,7 @@ def _count_in_chord(job: Job, name: str, canvas: Mapping[str, Any]) -> None:
     body = canvas.get("chord")
     if not body:
         return
+    check_reachable(counting_app(canvas))
     counter, home = counting_app(canvas).backend, follower_app(canvas).backend
     with acting_for(canvas, firing=True):
         counter.on_chord_part_return(_context(name, canvas), CELERY[job.state], value_of(job))

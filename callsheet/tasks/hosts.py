@@ -16,6 +16,7 @@ from kombu.utils.json import dumps
 
 from callsheet import wiring
 from callsheet.app import CallsheetCelery, FixedCelery, publishing
+from callsheet.firing import AWAY, Unfired
 from callsheet.mixed import Lent
 
 #: Settings of the host without which its broker or backend cannot be reached or read.
@@ -93,6 +94,17 @@ def stand_in(record: Mapping[str, Any]) -> StandIn:
     if key not in _stand_ins:
         _stand_ins[key] = StandIn(dict(record))
     return _stand_ins[key]
+
+
+def check_reachable(app: Celery) -> None:
+    """Raises Unfired when a host's broker does not answer. Ours is not asked: we are its workers."""
+    if not isinstance(app, StandIn):
+        return
+    try:
+        with app.connection_for_write() as connection:
+            connection.default_channel  # noqa: B018  connects
+    except AWAY as fault:
+        raise Unfired(f"the host's broker does not answer: {fault}") from fault
 
 
 def is_foreign(app: Celery) -> bool:

@@ -39,6 +39,8 @@ class VideoJob(JobFace, AsyncResult):
     #: A canvas will submit it once what stands before it has ended: no record yet is no fault.
     expected = False
 
+    _away_since = 0.0  # monotonic seconds; 0 = the store answered last time
+
     def _store(self) -> Store:
         return wiring.store()
 
@@ -87,6 +89,25 @@ class VideoJob(JobFace, AsyncResult):
                 if now >= away_until or (ends is not None and now >= ends):
                     raise _unreachable(self.id, fault) from fault
                 time.sleep(0.2)
+
+    def maybe_throw(self, propagate: bool = True, callback: Any = None) -> Any:
+        """Celery's hook while somebody waits for what follows this job: its error, if it has one.
+
+        A store that does not answer tells nothing, as a job that goes on; raises Unreachable once it has
+        been away for long.
+        """
+        try:
+            value = super().maybe_throw(propagate=propagate, callback=callback)
+        except (Unreachable, RedisConnectionError, OperationalError):
+            now = time.monotonic()
+            self._away_since = self._away_since or now
+            if now - self._away_since >= AWAY_S:
+                raise
+            return None
+        self._away_since = 0.0
+        return value
+
+    maybe_reraise = maybe_throw
 
     def revoke(self, *_args: Any, **_kwargs: Any) -> None:
         """Cancel the job: Celery's word for it."""

@@ -19,6 +19,7 @@ from callsheet.tasks.canvas import freeze_canvas
 from callsheet.tasks.deliver import AGAIN_S, BUSY_S, deliver
 from tests.support.host_app import make_host, notes
 from tests.support.jobs import new_job, op
+from tests.support.live import until
 from tests.support.valkey import Valkey
 
 WAIT_S = 30.0
@@ -130,6 +131,41 @@ def test_an_error_link_has_the_same_id_both_times(host: Celery, when: str) -> No
     assert len({task_id for task_id, _ in calls}) == 1
     assert {said for _, said in calls} == {job_id}
     assert app.backend.get_task_meta(job_id)["status"] == "REVOKED"
+
+
+@pytest.mark.parametrize("noticed", ["before the count", "while the body is published"])
+def test_a_chord_whose_host_is_away_fires_once_it_is_back(
+    plain_host: Celery, noticed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if noticed != "before the count":
+        monkeypatch.setattr("callsheet.tasks.deliver.check_reachable", lambda _app: None)
+    clock, group_id = Clock(), str(uuid.uuid4())
+    store = MemoryStore(clock)
+    with Valkey(aof=True) as valkey:
+        other = make_host(valkey.url, name="other", queue="other-work", tasks=False)
+        try:
+            other.set_current()
+            body = other.signature("other.echo")
+            body.freeze()
+            body[MARK] = OURS
+            app.backend.set_chord_size(group_id, 2)
+            jobs = [
+                ended(store, freeze_canvas({"chord": body, "group_id": group_id, "group_index": index}))
+                for index in range(2)
+            ]
+            assert deliver(store, jobs[0])
+            valkey.stop()
+            assert not deliver(store, jobs[1])
+            assert store.undelivered() == [jobs[1]]
+            valkey.start()
+            claim = app.backend.get_key_for_group(group_id, ".c")
+            until(lambda: not app.backend.client.exists(claim), what="nobody holds the right to fire")
+            clock.now += AGAIN_S + 1
+            assert deliver(store, jobs[1])
+            assert valkey.client().llen("other-work") == 1
+            assert app.backend.get_task_meta(body.id)["status"] == "PENDING"  # no end but its own
+        finally:
+            other.close()
 
 
 def test_a_host_that_is_away_holds_up_its_own_links_only(plain_host: Celery) -> None:

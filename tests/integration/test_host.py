@@ -10,11 +10,12 @@ import pytest
 from celery import Celery, chain, chord, group
 from celery.exceptions import ChordError
 from celery.result import AsyncResult
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from callsheet import VideoJob, generate_video, wiring
 from callsheet.app import app
 from callsheet.client import Client
-from callsheet.errors import JobCancelled, RequestError
+from callsheet.errors import JobCancelled, RequestError, Unreachable
 from tests.support.host_app import notes
 from tests.support.hosting import CAT, SHOUTED, film, films, held, task
 from tests.support.live import Live, until
@@ -74,6 +75,42 @@ def test_the_hosts_task_gets_the_film(host: Celery) -> None:
     last = chain(film(), task(host, "shout"))()
     assert last.get(timeout=WAIT_S) == SHOUTED
     assert last.parent.get(timeout=WAIT_S)["seed"] == 7
+
+
+@pytest.mark.parametrize("follows", ["a chain", "a chord"])
+def test_a_store_that_restarts_is_no_end_of_what_follows_a_video(
+    host: Celery, follows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Celery's get() asks the videos before for their errors, again and again."""
+    asked: list[str] = []
+
+    def away(task_id: str) -> Any:
+        asked.append(task_id)
+        raise RedisConnectionError("loading the dataset")
+
+    if follows == "a chain":
+        result = (film() | task(host, "shout"))()
+    else:
+        result = chord(films(1, 2))(task(host, "collect"))
+    with monkeypatch.context() as patch:
+        patch.setattr(app.backend, "get_task_meta", away)
+        result.get(timeout=WAIT_S)
+    assert asked
+
+
+def test_a_store_that_stays_away_is_told(host: Celery, monkeypatch: pytest.MonkeyPatch) -> None:
+    video = generate_video.delay(**CAT)
+    video.get(timeout=WAIT_S)
+    handle = generate_video.AsyncResult(video.id)
+
+    def away(_task_id: str) -> Any:
+        raise RedisConnectionError("gone")
+
+    monkeypatch.setattr(app.backend, "get_task_meta", away)
+    handle.maybe_throw()
+    monkeypatch.setattr("callsheet.tasks.job.AWAY_S", 0.0)
+    with pytest.raises(Unreachable):
+        handle.maybe_throw()
 
 
 def test_the_prompt_comes_from_the_hosts_task(host: Celery, client: Client) -> None:
