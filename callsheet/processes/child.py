@@ -26,15 +26,19 @@ class Restart:
     factor: float = 2.0  # each quick death in a row multiplies the wait
     most_s: float = 30.0  # longest wait
     quick_s: float = 10.0  # a life shorter than this is a quick death
-    give_up_after: int = 5  # quick deaths in a row
+    give_up_after: int = 5  # quick deaths in a row by an exit code
+    give_up_after_kills: int = 5  # quick deaths in a row by a signal: mostly somebody else's doing
 
     def wanted(self, code: int) -> bool:
         """Whether an ending with this exit code (negative: killed by that signal) calls for another start."""
         return self.when is RestartWhen.ALWAYS or (self.when is RestartWhen.FAILED and code != 0)
 
-    def delay_s(self, quick_deaths: int) -> float | None:
-        """Seconds until the next start after so many quick deaths in a row; None: give up."""
-        if quick_deaths >= self.give_up_after:
+    def delay_s(self, quick_deaths: int, code: int) -> float | None:
+        """Seconds until the next start after so many quick deaths of the kind that ``code`` tells.
+
+        None: give up.
+        """
+        if quick_deaths >= (self.give_up_after_kills if code < 0 else self.give_up_after):
             return None
         return min(self.first_s * self.factor ** max(quick_deaths - 1, 0), self.most_s)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
+from collections import Counter
 from collections.abc import Awaitable, Coroutine
 from typing import Any, Protocol
 
@@ -89,16 +90,20 @@ class Keeper:
             await self._run.keeper(name)._ready.wait()
 
     async def _lives(self) -> None:
-        quick_deaths = 0
+        quick_deaths: Counter[bool] = Counter()  # killed by a signal, or not
         while not self._stopping.is_set():
             process = await self._one_life()
             if self._stopping.is_set() or self._left_in_order(process.code):
                 return
-            quick_deaths = quick_deaths + 1 if process.age_s < self.child.restart.quick_s else 0
+            if process.age_s < self.child.restart.quick_s:
+                quick_deaths[process.code < 0] += 1
+            else:
+                quick_deaths.clear()
+            in_a_row = quick_deaths[process.code < 0]
             what = f"{self.child.name} {_ending(process.code)} after {process.age_s:.1f} s"
-            delay_s = self.child.restart.delay_s(quick_deaths)
+            delay_s = self.child.restart.delay_s(in_a_row, process.code)
             if delay_s is None or not self.child.restart.wanted(process.code):
-                self._give_up(f"{what}, {quick_deaths} times in a row" if quick_deaths > 1 else what)
+                self._give_up(f"{what}, {in_a_row} times in a row" if in_a_row > 1 else what)
                 return
             self._run.say(f"{what}; starting it again in {delay_s:g} s")
             await self._unless_stopping(asyncio.sleep(delay_s))

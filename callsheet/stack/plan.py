@@ -22,7 +22,8 @@ TICKS = re.compile(
     r"Sending due task \S+ \(callsheet\.tick\)|Task callsheet\.tick\[\S+\] (received|succeeded)"
 )
 
-#: The launcher restarts workers itself. If it fails within two minutes, starting it again will not help.
+#: The launcher restarts workers itself. If it fails within two minutes, starting it again will not help;
+#: if somebody kills it, that will.
 LAUNCHER_RESTART = Restart(RestartWhen.FAILED, quick_s=120.0, give_up_after=1)
 
 

@@ -105,6 +105,15 @@ class TestWholeStack:
         stack.sees("h100-0 was killed by SIGKILL")
         wait_until(lambda: self._pid(stack, f"--hostname h100-0@{HOST}") not in (0, worker), "a new one runs")
 
+    def test_the_launcher_that_is_killed_is_started_again(self, stack: Program) -> None:
+        launcher = next(
+            pid for pid in descendants(stack.pid) if "callsheet.workers run" in command_lines([pid])
+        )
+        worker = self._pid(stack, f"--hostname h100-0@{HOST}")
+        os.kill(launcher, signal.SIGKILL)
+        stack.sees("workers was killed by SIGKILL")
+        wait_until(lambda: self._pid(stack, f"--hostname h100-0@{HOST}") not in (0, worker), "a new one runs")
+
     def test_ctrl_c_stops_everything(self, stack: Program, data_dir: Path) -> None:
         below = descendants(stack.pid)
         os.killpg(stack.pid, signal.SIGINT)  # as a terminal does
