@@ -264,8 +264,8 @@ class Client:
             except (OperationalError, OSError) as fault:
                 said = urls.untrusted(fault) or fault
                 raise Unreachable(
-                    f"the broker at {url} does not answer: {said}. Start it, or correct "
-                    "broker_url in the settings."
+                    f"the broker at {url} does not answer: {said}. Start it (`callsheet up` runs "
+                    "one of its own), or correct broker_url in the settings."
                 ) from fault
         return url
 

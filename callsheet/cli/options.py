@@ -56,8 +56,15 @@ def signed(command: F) -> F:
         "who",
         envvar=USER,
         default=caller,
+        callback=_named,
         help=f"Who does it, kept beside the reason (default: ${USER}, or user@host).",
     )(command)
+
+
+def _named(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    if not value.strip():
+        raise click.BadParameter("a name is needed, kept with what you do; leave it out for user@host")
+    return value.strip()
 
 
 def caller() -> str:
@@ -108,6 +115,9 @@ class Moment(Seconds):
                 param,
                 ctx,
             )
+        if not time.time() < at <= time.time() + MAX_AHEAD_S:
+            when = "has passed" if at <= time.time() else "is more than 366 days ahead"
+            self.fail(f"{str(value)[:64]!r} {when}; allowed: from now (10m) to 366 days ahead", param, ctx)
         return at
 
 

@@ -156,8 +156,8 @@ class Connection:
             return f"The store (Redis at {self.where}) was not asked, so nothing was changed: {hint}."
         return (
             f"The store (Redis at {self.where}) does not answer: {_said(error)}. Whether the last call took "
-            "effect is unknown; it is safe to repeat. Start Redis, or correct its URL in the settings; "
-            "`callsheet doctor` checks it."
+            "effect is unknown; it is safe to repeat. Start Redis (`callsheet up` runs one of its own), or "
+            "correct its URL in the settings; `callsheet doctor` checks it."
         )
 
     def _denied_text(self, error: Exception) -> str:

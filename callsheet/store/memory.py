@@ -107,8 +107,8 @@ class MemoryStore(MemoryBooks, Store):
         if overdue(job, self._now):
             self._ledger.expire(entry, self._now)
             return "expired"
-        if worker in self._orders:
-            self._ledger.move(entry, State.PENDING, "returned", f"{worker} is cordoned", self._now)
+        if order := self._orders.get(worker):
+            self._ledger.move(entry, State.PENDING, "returned", f"{worker} is {order.action}", self._now)
             return "cordoned"
         if job.build and job.build != build:
             reason = f"waits for a worker of build {job.build}"

@@ -135,6 +135,8 @@ def _counter_of(canvas: Mapping[str, Any], producer: Any) -> Celery | None:
     chords = [place["chord"] for place in places if place.get("chord")]
     if any(counted_by_us(chord) for chord in chords):
         return None
+    if canvas.get("replaced_task_nesting"):  # it takes a task's place: who waits for that looks where it ran
+        return _here("counter")
     if is_lent_by_host(producer):
         return _here("leader") if _acting.get() else host_of_producer(producer)
     known = (counting_host(place.get("group_id")) for place in places)

@@ -11,12 +11,22 @@ from typing import Any
 from callsheet.errors import UnsupportedOption
 
 #: Options of a canvas (chains, groups, chords, links): kept in the record, carried out at delivery.
-CANVAS = ("link", "link_error", "chain", "chord", "group_id", "group_index", "root_id", "parent_id")
+CANVAS = (
+    "link",
+    "link_error",
+    "chain",
+    "chord",
+    "group_id",
+    "group_index",
+    "root_id",
+    "parent_id",
+    "replaced_task_nesting",
+)
 
 #: What Celery passes along on its own; our own connection and ids are used instead.
 INTERNAL = frozenset(
     {"producer", "publisher", "connection", "router", "result_cls", "add_to_parent", "route_name",
-     "task_type", "reply_to", "retries", "replaced_task_nesting", "stamped_headers", "stamps", "origin"}
+     "task_type", "reply_to", "retries", "stamped_headers", "stamps", "origin"}
 )  # fmt: skip
 
 REFUSED = {

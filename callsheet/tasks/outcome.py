@@ -36,7 +36,8 @@ def error_of(job: Job) -> CallsheetError:
         return JobExpired(
             job.error or f"job {job.id} did not start by its deadline; submit it again with a later one"
         )
-    kind = f"{job.error_type}: " if job.error_type else ""
+    own = JobFailed.__name__
+    kind = f"{job.error_type}: " if job.error_type not in ("", own) else ""
     return JobFailed(f"job {job.id} failed: {kind}{job.error or 'no reason recorded'}")
 
 

@@ -14,7 +14,7 @@ from celery.worker.control import control_command
 
 from callsheet import wiring
 from callsheet.errors import CallsheetError
-from callsheet.tasks.revoke import cancel_all, ids_of, means_yield
+from callsheet.tasks.revoke import cancel_all, ids_of, means_yield, told
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +36,8 @@ def revoke(
     """Cancel jobs by job id or ticket id; with terminate and SIGUSR1: let one attempt yield its GPU."""
     ids = ids_of(task_id)
     if means_yield(terminate, signal):
-        told = [name for name in ids if _flag(name, "yield")]
-        return {"ok": f"yield: {', '.join(told) or 'none of them runs here'}"}
+        here = [name for name in ids if _flag(name, "yield")]
+        return {"ok": f"yield: {', '.join(here) or 'none of them runs here'}"}
     try:
         known = cancel_all(wiring.store(), ids)
     except CallsheetError as fault:
@@ -45,7 +45,7 @@ def revoke(
         return {"error": str(fault)}
     for name in ids:
         _flag(name, "cancel")
-    return {"ok": f"cancelled: {', '.join(known) or 'none of them is a job'}"}
+    return {"ok": told(known)}
 
 
 @control_command(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from celery.app.control import Control
@@ -23,6 +23,7 @@ from kombu.exceptions import OperationalError
 from callsheet import wiring
 from callsheet.app import app
 from callsheet.errors import JobNotFound
+from callsheet.records.states import State
 from callsheet.settings import urls
 from callsheet.store.protocol import Store
 
@@ -67,15 +68,22 @@ def signal_yield(ticket_id: str, worker: str) -> None:
         log.warning("no signal to %s for %s (%s): its lease's renewal tells it", worker, ticket_id, said)
 
 
-def cancel_all(store: Store, ids: Iterable[str]) -> list[str]:
-    """Cancel the jobs behind job ids, aliases and ticket ids; answers the jobs that were known."""
-    known = []
-    for name in ids:
-        job_id = job_of(store, name)
-        if job_id:
-            store.cancel(job_id, reason="revoked", op=uuid.uuid4().hex)
-            known.append(job_id)
-    return known
+def cancel_all(store: Store, ids: Iterable[str]) -> dict[str, State]:
+    """Cancel the jobs behind job ids, aliases and ticket ids.
+
+    Answers the jobs that were known, with the state that they have now: one that had ended keeps its own.
+    """
+    jobs = [job_id for name in ids if (job_id := job_of(store, name))]
+    return {job_id: store.cancel(job_id, reason="revoked", op=uuid.uuid4().hex) for job_id in jobs}
+
+
+def told(jobs: Mapping[str, State]) -> str:
+    """What became of the jobs that somebody wanted cancelled, in words."""
+    cancelled = [job_id for job_id, state in jobs.items() if state is State.CANCELLED]
+    kept = [f"{job_id} had ended before: it stays {state}" for job_id, state in jobs.items()]
+    kept = [text for text, state in zip(kept, jobs.values(), strict=True) if state is not State.CANCELLED]
+    said = [f"cancelled: {', '.join(cancelled)}"] if cancelled else []
+    return "; ".join([*said, *kept]) or "none of them is a job"
 
 
 def job_of(store: Store, name: str) -> str:

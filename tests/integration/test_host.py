@@ -113,6 +113,16 @@ def test_a_store_that_stays_away_is_told(host: Celery, monkeypatch: pytest.Monke
         handle.maybe_throw()
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_video_takes_the_place_of_the_hosts_task(host: Celery, count: int) -> None:
+    result = task(host, "replaced", count).apply_async()
+    assert result.get(timeout=WAIT_S)["seed"] == count - 1
+    shouted = (task(host, "replaced", count) | task(host, "shout"))()
+    assert shouted.get(timeout=WAIT_S) == f"tiny-wan {count - 1}!"
+    both = chord([task(host, "replaced", count), film(seed=5)])(task(host, "collect"))
+    assert both.get(timeout=WAIT_S) == [count - 1, 5]
+
+
 def test_the_prompt_comes_from_the_hosts_task(host: Celery, client: Client) -> None:
     job = chain(task(host, "make_prompt"), generate_video.s(model="tiny-wan", steps=2))()
     assert isinstance(job, VideoJob)

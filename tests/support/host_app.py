@@ -10,9 +10,9 @@ import json
 import os
 from typing import Any
 
-from celery import Celery, Task
+from celery import Celery, Task, chain
 
-from callsheet import generate_video  # noqa: F401  what a host's module does
+from callsheet import generate_video  # what a host's module does
 
 QUEUE = "host-work"
 SIDE, OWN = "host-side", "host-own"  # by the host's routes, and by a task's own attribute
@@ -56,6 +56,12 @@ def _add_tasks(host: Celery) -> None:
     @host.task(name="host.owned", shared=False, queue=OWN)
     def owned(_film: Any) -> str:
         return OWN
+
+    @host.task(name="host.replaced", shared=False, bind=True)
+    def replaced(self: Task, count: int) -> Any:
+        """A video takes its place, or two, one after the other."""
+        films = [generate_video.si(prompt="a cat", model="tiny-wan", steps=2, seed=n) for n in range(count)]
+        return self.replace(films[0] if count == 1 else chain(*films))
 
     @host.task(name="host.note", shared=False, bind=True)
     def note(self: Task, said: Any, about: str = "") -> str:

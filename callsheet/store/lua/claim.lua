@@ -62,8 +62,9 @@ if overdue(job) then
   expire(job)
   return refused('expired')
 end
-if redis.call('EXISTS', key.gpu_order(worker)) == 1 then
-  move(job, 'pending', 'returned', worker .. ' is cordoned', {})
+local action = redis.call('HGET', key.gpu_order(worker), 'action')
+if action then
+  move(job, 'pending', 'returned', worker .. ' is ' .. action, {})
   return answer(refused('cordoned'))
 end
 if filled(job.build) and job.build ~= build then
