@@ -13,7 +13,7 @@ import click
 
 from callsheet.cli.extras import require_worker
 from callsheet.cli.group import Group
-from callsheet.cli.options import common, json_wanted
+from callsheet.cli.options import common, debug_wanted, json_wanted
 from callsheet.cli.output import emit
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def verify(model: str, steps: int | None, size: str | None, frames: int | None) 
     command = [sys.executable, "-m", "callsheet.workers", "verify", model]
     for option, value in (("--steps", steps), ("--size", wanted), ("--frames", frames)):
         command += [option, str(value)] if value else []
+    command += ["--debug"] if debug_wanted() else []
     return subprocess.run([*command, "-o", "json" if json_wanted() else "text"], check=False).returncode
 
 

@@ -20,7 +20,7 @@ else:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OUTPUT = "callsheet.output"
+OUTPUT, DEBUG = "callsheet.output", "callsheet.debug"
 FORMATS = ("table", "json")
 USER = "CALLSHEET_USER"  # settings/sources.py knows that it is no setting
 
@@ -39,7 +39,11 @@ def common(command: F) -> F:
         help="table for people (default), json for programs.",
     )
     debug = click.option(
-        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error, too."
+        "--debug",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_debug,
+        help="Show the traceback of an error, too.",
     )
     return output(debug(command))
 
@@ -47,6 +51,10 @@ def common(command: F) -> F:
 def _remember_output(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
     if value is not None:
         ctx.meta[OUTPUT] = value  # click shares it between the levels of one call
+
+
+def _remember_debug(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    ctx.meta[DEBUG] = value or ctx.meta.get(DEBUG, False)
 
 
 def signed(command: F) -> F:
@@ -83,6 +91,12 @@ def json_wanted() -> bool:
     """Whether the running command was asked for JSON."""
     ctx = click.get_current_context(silent=True)
     return ctx is not None and ctx.meta.get(OUTPUT) == "json"
+
+
+def debug_wanted() -> bool:
+    """Whether the running command was asked for tracebacks, by ``--debug``."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and bool(ctx.meta.get(DEBUG))
 
 
 class Span(Seconds):

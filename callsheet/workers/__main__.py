@@ -6,7 +6,8 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 
 from callsheet.errors import CallsheetError
@@ -40,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--steps", type=int, default=0)
     verify.add_argument("--size", type=_size, default=None, help="WIDTHxHEIGHT")
     verify.add_argument("--frames", type=int, default=0)
+    verify.add_argument("--debug", action="store_true", help="show the traceback of a model that fails")
     verify.add_argument("-o", "--output", choices=("text", "json"), default="text")
     return parser
 
@@ -102,7 +104,8 @@ def _verify(options: argparse.Namespace) -> int:
             said = "bit for bit" if step.exact else step.reason
             print(f"step {step.step:>3}: {said}  ({size_mb:.1f} MB, saved in {save_ms:.1f} ms)", flush=True)
 
-    verdict = verify(subject, tell)
+    with _silent(not options.debug):  # the verdict says why
+        verdict = verify(subject, tell)
     if is_json:
         print(json.dumps(asdict(verdict) | {"ok": verdict.ok}, indent=2))
     elif verdict.ok:
@@ -110,6 +113,17 @@ def _verify(options: argparse.Namespace) -> int:
     else:
         print(f"{verdict.model}: {verdict.reason or 'not every step resumes bit for bit'}")
     return 0 if verdict.ok else 1
+
+
+@contextmanager
+def _silent(wanted: bool) -> Iterator[None]:
+    """No log, if wanted."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR if wanted else before)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {

@@ -239,18 +239,24 @@ class Performer:
         if stop.order not in HANDED_BACK:
             log.info("job %s stopped: %s", lease.job.id, stop.order)
             return State.CANCELLED if stop.order == "cancel" else stop.order
+        why = HANDED_BACK[stop.order] + (self._drained_by() if stop.order == "drain" else "")
         handed = insist(
             lambda op: self._store.hand_back(
                 lease.job.id,
                 lease.attempt,
                 lease.token,
-                reason=f"{HANDED_BACK[stop.order]}, {stop.reason}",
+                reason=f"{why}, {stop.reason}",
                 spent=clocks.spent(stop.kept_s),
                 preempted=stop.order == "yield",
                 op=op,
             )
         )
         return State.PENDING if handed else "fenced"
+
+    def _drained_by(self) -> str:
+        """Why and by whom, for the job's history: the order itself is gone once it is lifted."""
+        order = insist(lambda _op: self._store.gpu_order(self._worker))
+        return f" ({order.why}, by {order.who})" if order else ""
 
     def _drop_film(self, keys: FilmKeys) -> None:
         """A ghost leaves nothing behind."""

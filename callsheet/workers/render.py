@@ -20,6 +20,8 @@ from callsheet.workers.watch import OnPhase, OnStep, Watch
 
 log = logging.getLogger(__name__)
 
+MAX_SAID = 600  # characters of a pipeline's own words
+
 
 def render(
     pipeline: LoadedPipeline,
@@ -124,15 +126,22 @@ def _fail(failure: Exception, watch: Watch, request: VideoRequest) -> None:
     """Raise what the job shall end with."""
     if failure is watch.stopped or isinstance(failure, JobFailed | NotReplayable):
         raise failure
-    said = f"{type(failure).__name__}: {str(failure).strip() or 'no reason given'}"[:600]
+    said = _said(failure)
     free_memory()
     if is_shortage(failure):
         raise JobFailed(
             f"memory ran out while {request.model} was in {watch.phase} at {request.width}x{request.height}, "
-            f"{request.frames} frames ({memory_report()}): {said} No film was stored. Ask for fewer frames "
+            f"{request.frames} frames ({memory_report()}): {said}. No film was stored. Ask for fewer frames "
             "or a smaller size, or raise the model's min_vram_gib in the catalog, for a larger GPU."
         )
     raise JobFailed(
         f"the pipeline of {request.model} failed in {watch.phase}: {said}. No film was stored. "
-        "The log has the traceback. If another size, length, prompt or seed fails too, the model is at fault."
+        "The log has the traceback (`models verify`: with --debug). If another size, length, prompt or seed "
+        "fails too, the model is at fault."
     )
+
+
+def _said(failure: Exception) -> str:
+    """The failure in one sentence without its full stop, cut where it is long."""
+    text = str(failure).strip().rstrip(".") or "no reason given"
+    return f"{type(failure).__name__}: {text if len(text) <= MAX_SAID else text[:MAX_SAID] + '...'}"

@@ -91,6 +91,25 @@ def test_a_wrong_option_that_stands_for_a_setting_is_named_as_it_was_written(
     assert "gpus = quantum (from --gpus)" in said.err
 
 
+@pytest.mark.parametrize(
+    "command", [("job", "cancel", "x"), ("gpu", "cordon", "x", "--reason", "fan"), ("job", "preempt", "x")]
+)
+def test_who_acts_has_a_name(offline: Cli, command: tuple[str, ...]) -> None:
+    said = offline(*command, "--as", " ")
+    assert (said.code, said.out) == (2, "")
+    assert "a name is needed" in said.err
+
+
+@pytest.mark.parametrize(
+    ("deadline", "fault"), [("2020-01-01", "has passed"), ("0s", "has passed"), ("2099-01-01", "366 days")]
+)
+def test_a_deadline_that_cannot_be_is_told_as_it_was_written(offline: Cli, deadline: str, fault: str) -> None:
+    said = offline("job", "submit", "a cat", *NAMES, "--deadline", deadline)
+    assert (said.code, said.out) == (2, "")
+    assert f"'{deadline}'" in said.err
+    assert fault in said.err
+
+
 def test_debug_shows_the_traceback_before_the_message(offline: Cli) -> None:
     by_option = offline("config", "--debug", env={"CALLSHEET_LEASE_S": "-4"})
     by_variable = offline("config", env={"CALLSHEET_LEASE_S": "-4", "CALLSHEET_DEBUG": "1"})

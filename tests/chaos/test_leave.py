@@ -51,6 +51,8 @@ def test_a_drained_gpu_gives_its_job_up_and_takes_nothing_until_it_is_uncordoned
     door.drain(drained, why="a fan is loud", who="ann@desk", within_s=within_s)
     record = theatre.check_whole(job)
     assert (record.from_step, record.crashes) == (1, 0)
+    handed = [event.reason for event in theatre.store.events(job.id) if event.kind == "handed-back"]
+    assert handed == ["its GPU is drained (a fan is loud, by ann@desk), at step 1"]
     assert theatre.store.attempts(job.id)[0].ended_at >= ordered_at + within_s
     assert record.worker != drained
     others = [theatre.submit(seed=seed) for seed in range(4)]

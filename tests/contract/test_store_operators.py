@@ -318,6 +318,7 @@ def test_a_cordoned_worker_gets_nothing_and_loses_no_job(store: Store, action: s
     for _ in range(2):
         answer = store.claim(ticket, worker="w", token=token, lease_s=5)
         assert answer == ClaimRefused("cordoned")
+        assert store.events(ticket.job_id)[-1].reason.endswith(f" is {action}")
     assert store.backlog_jobs(QUEUE) == [ticket.job_id, later]
     assert kinds(store, ticket.job_id)[-1] == "returned"
     new = store.release(QUEUE, op=op())[0]

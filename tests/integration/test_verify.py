@@ -83,6 +83,11 @@ def test_a_shape_that_a_folders_pipeline_refuses_is_told_in_its_words(cli: Cli) 
     assert said.code == 1
     assert "divisible by 16" in said.out
     assert "another size" in said.out
+    assert "Traceback" not in said.err
+    debug = cli(
+        "models", "verify", str(tiny_folder("tiny-wan")), "--size", "33x33", "--steps", "1", "--debug"
+    )
+    assert "Traceback" in debug.err
 
 
 def subject(name: str = "tiny-ltx") -> Subject:
