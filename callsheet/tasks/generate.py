@@ -74,7 +74,10 @@ class VideoTask(Task):
             read.canvas, producer=options.get("producer"), ignore_result=read.ignore_result
         )
         extras = Extras(read.task_id, canvas, read.not_before, read.deadline)
-        answer = submitter().submit(bind(args or (), kwargs or {}), extras)
+        try:
+            answer = submitter().submit(bind(args or (), kwargs or {}), extras)
+        except RequestError as fault:
+            raise _of_member(fault, canvas) from None
         job: VideoJob = self.AsyncResult(read.task_id or answer.job_id)
         job.ignored = read.ignore_result
         return job
@@ -143,6 +146,17 @@ class VideoTask(Task):
         if not is_recorded(job_id):
             record_here(bind(args, kwargs), job_id)
         return result_or_raise(run_here(job_id))
+
+
+def _of_member(fault: RequestError, canvas: Mapping[str, Any]) -> RequestError:
+    """The fault of a request, which says what is under way already: Celery submits a group one by one."""
+    before = canvas.get("group_index") or 0
+    if not before:
+        return fault
+    return type(fault)(
+        f"{fault}\nThis is member {before + 1} of its group or chord: the {before} before it are submitted, "
+        "and go on. Cancel them (`callsheet job list`), or give each an idempotency_key and submit all again."
+    )
 
 
 def _no_batches(name: str) -> Never:

@@ -123,6 +123,15 @@ def test_a_video_takes_the_place_of_the_hosts_task(host: Celery, count: int) -> 
     assert both.get(timeout=WAIT_S) == [count - 1, 5]
 
 
+def test_a_wrong_member_of_a_group_says_which_and_what_is_under_way(host: Celery) -> None:
+    with pytest.raises(RequestError, match=r"(?s)member 3 of its group.*the 2 before it") as told:
+        group([*films(1, 2), film(prompt="")])()
+    assert "prompt" in str(told.value)
+    with pytest.raises(RequestError) as alone:
+        group([film(prompt="")])()
+    assert "before it" not in str(alone.value)
+
+
 def test_the_prompt_comes_from_the_hosts_task(host: Celery, client: Client) -> None:
     job = chain(task(host, "make_prompt"), generate_video.s(model="tiny-wan", steps=2))()
     assert isinstance(job, VideoJob)
