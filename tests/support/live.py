@@ -67,8 +67,11 @@ class Live:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for process in self.processes.values():  # all at once: each takes seconds to leave in order
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
         for name in reversed(list(self.processes)):
-            self.stop(name)
+            self.stop(name, signal.SIGCONT)
 
     @property
     def store(self) -> Store:
