@@ -188,13 +188,13 @@ def test_a_part_that_does_not_come_up_ends_the_start_with_its_name(tmp_path: Pat
     code = (
         "import sys; from callsheet.settings import load; from callsheet.stack import UpOptions, run_up\n"
         "from callsheet.errors import CallsheetError\n"
-        "try: run_up(load(), UpOptions(flower=False, ready_s=8))\n"
+        "try: run_up(load(), UpOptions(flower=False, ready_s=3))\n"
         "except CallsheetError as error: print('FAILED', error); sys.exit(error.exit_code)"
     )
     env = {"CALLSHEET_DATA_DIR": str(tmp_path), "CALLSHEET_GPUS": "h100", "CALLSHEET_BROKER_URL": unreachable}
     with Program([sys.executable, "-u", "-c", code], env=env) as stack:
         assert stack.ends(60) == 1
-        assert re.search(r"FAILED \S+ was not ready within 8 s", stack.output)
+        assert re.search(r"FAILED \S+ was not ready within 3 s", stack.output)
 
 
 @linux
