@@ -34,7 +34,7 @@ from tests.support.jobs import QUEUE, new_job
 from tests.support.valkey import Valkey
 
 RUN_S = 60.0  # shortest run that counts
-SPARE = 1.15  # steps take longer in one run than in the next
+SPARE = 1.3  # steps take longer in one run than in the next: a sixth was seen
 NO_SAVES_S = 86_400.0  # between two saves
 LOSSES = 23  # workers lost in the fleet's first 86,400 GPU-seconds, which the store takes for granted: 1/h
 
