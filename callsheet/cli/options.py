@@ -20,7 +20,7 @@ else:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OUTPUT, DEBUG = "callsheet.output", "callsheet.debug"
+OUTPUT = "callsheet.output"
 FORMATS = ("table", "json")
 USER = "CALLSHEET_USER"  # settings/sources.py knows that it is no setting
 
@@ -39,11 +39,7 @@ def common(command: F) -> F:
         help="table for people (default), json for programs.",
     )
     debug = click.option(
-        "--debug",
-        is_flag=True,
-        expose_value=False,
-        callback=_remember_debug,
-        help="Show the traceback of an error, too.",
+        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error, too."
     )
     return output(debug(command))
 
@@ -51,10 +47,6 @@ def common(command: F) -> F:
 def _remember_output(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
     if value is not None:
         ctx.meta[OUTPUT] = value  # click shares it between the levels of one call
-
-
-def _remember_debug(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    ctx.meta[DEBUG] = value or ctx.meta.get(DEBUG, False)
 
 
 def signed(command: F) -> F:
@@ -94,9 +86,9 @@ def json_wanted() -> bool:
 
 
 def debug_wanted() -> bool:
-    """Whether the running command was asked for tracebacks, by ``--debug``."""
+    """Whether the running command was asked for tracebacks: ``run.py`` has read that before it began."""
     ctx = click.get_current_context(silent=True)
-    return ctx is not None and bool(ctx.meta.get(DEBUG))
+    return ctx is not None and ctx.find_root().obj is True
 
 
 class Span(Seconds):
@@ -129,8 +121,9 @@ class Moment(Seconds):
                 param,
                 ctx,
             )
-        if not time.time() < at <= time.time() + MAX_AHEAD_S:
-            when = "has passed" if at <= time.time() else "is more than 366 days ahead"
+        ahead_s = at - time.time()
+        if not 0 < ahead_s <= MAX_AHEAD_S:
+            when = "is more than 366 days ahead" if ahead_s > 0 else "has passed"
             self.fail(f"{str(value)[:64]!r} {when}; allowed: from now (10m) to 366 days ahead", param, ctx)
         return at
 

@@ -64,7 +64,7 @@ def main(args: Sequence[str] | None = None) -> int:
         _never_fail_on_letters(stream)
     asked = Asked.read(given, os.environ)
     try:
-        code = _invoke(given)
+        code = _invoke(given, debug=asked.debug)
         sys.stdout.flush()
     except BrokenPipeError:
         _drop(sys.stdout)
@@ -76,9 +76,9 @@ def main(args: Sequence[str] | None = None) -> int:
     return code
 
 
-def _invoke(args: list[str]) -> int:
+def _invoke(args: list[str], *, debug: bool) -> int:
     try:
-        with root.make_context(PROGRAM, args) as context:
+        with root.make_context(PROGRAM, args, obj=debug) as context:
             code = root.invoke(context)
     except click.exceptions.Exit as end:
         code = end.exit_code

@@ -49,7 +49,7 @@ CANCELLED_TEXT = "The job was cancelled (%s), so there is no film. Submit it aga
 LOST_TEXT = (
     "Its worker %s was lost in attempt %s at step %s of %s (phase: %s); workers lost by this job: %s. It has "
     "failed so that it does not take down one worker after another. Read that worker's log, then requeue it: "
-    "it goes on at its newest checkpoint."
+    "it goes on at its newest checkpoint, if there is one."
 )
 
 PASSED = "passed."  # before a queue's name: where tickets are listed that workers pass on, see claim.lua

@@ -69,15 +69,23 @@ class VideoTask(Task):
         """
         if app.conf.task_always_eager:
             return self.apply(args, kwargs, **options)
+        try:
+            return self._submit(args, kwargs, options)
+        except CallsheetError as fault:
+            before = options.get("group_index") or 0
+            if not before:
+                raise
+            raise _of_member(fault, before) from fault
+
+    def _submit(
+        self, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, options: Mapping[str, Any]
+    ) -> VideoJob:
         read = read_options(options, now=lambda: wiring.store().now())
         canvas = freeze_canvas(
             read.canvas, producer=options.get("producer"), ignore_result=read.ignore_result
         )
         extras = Extras(read.task_id, canvas, read.not_before, read.deadline)
-        try:
-            answer = submitter().submit(bind(args or (), kwargs or {}), extras)
-        except RequestError as fault:
-            raise _of_member(fault, canvas) from None
+        answer = submitter().submit(bind(args or (), kwargs or {}), extras)
         job: VideoJob = self.AsyncResult(read.task_id or answer.job_id)
         job.ignored = read.ignore_result
         return job
@@ -148,11 +156,8 @@ class VideoTask(Task):
         return result_or_raise(run_here(job_id))
 
 
-def _of_member(fault: RequestError, canvas: Mapping[str, Any]) -> RequestError:
+def _of_member(fault: CallsheetError, before: int) -> CallsheetError:
     """The fault of a request, which says what is under way already: Celery submits a group one by one."""
-    before = canvas.get("group_index") or 0
-    if not before:
-        return fault
     return type(fault)(
         f"{fault}\nThis is member {before + 1} of its group or chord: the {before} before it are submitted, "
         "and go on. Cancel them (`callsheet job list`), or give each an idempotency_key and submit all again."

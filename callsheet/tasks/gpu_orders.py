@@ -85,6 +85,8 @@ def checked_why(why: str) -> str:
 
 
 def _order(store: Store, name: str, order: GpuOrder | None) -> None:
+    if order is not None and not order.who.strip():
+        raise RequestError("an order needs the name of who gives it; nothing was changed. Say it with --as.")
     store.order_gpu(name, order, op=uuid.uuid4().hex)
 
 

@@ -6,11 +6,9 @@ import logging
 import time
 import uuid
 
-from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
-
 from callsheet.app import app
 from callsheet.errors import Refused, WaitTimeout
+from callsheet.firing import AWAY
 from callsheet.records.jobs import Job
 from callsheet.records.states import State
 from callsheet.store.protocol import Store
@@ -85,7 +83,7 @@ def forget_outcome(store: Store, job: Job) -> None:
         if canvas.get("counter"):
             try:
                 counting_app(canvas).backend.forget(name)
-            except (OperationalError, RedisError, OSError) as fault:
+            except AWAY as fault:
                 log.warning("the old outcome of job %s stays in a host's backend: %s", name, fault)
 
 

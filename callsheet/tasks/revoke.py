@@ -79,11 +79,12 @@ def cancel_all(store: Store, ids: Iterable[str]) -> dict[str, State]:
 
 def told(jobs: Mapping[str, State]) -> str:
     """What became of the jobs that somebody wanted cancelled, in words."""
-    cancelled = [job_id for job_id, state in jobs.items() if state is State.CANCELLED]
-    kept = [f"{job_id} had ended before: it stays {state}" for job_id, state in jobs.items()]
-    kept = [text for text, state in zip(kept, jobs.values(), strict=True) if state is not State.CANCELLED]
-    said = [f"cancelled: {', '.join(cancelled)}"] if cancelled else []
-    return "; ".join([*said, *kept]) or "none of them is a job"
+    cancelled = ", ".join(job_id for job_id, state in jobs.items() if state is State.CANCELLED)
+    said = [f"cancelled: {cancelled}"] if cancelled else []
+    for job_id, state in jobs.items():
+        if state is not State.CANCELLED:
+            said.append(f"{job_id} had ended before: it stays {state}")
+    return "; ".join(said) or "none of them is a job"
 
 
 def job_of(store: Store, name: str) -> str:

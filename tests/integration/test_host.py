@@ -15,7 +15,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from callsheet import VideoJob, generate_video, wiring
 from callsheet.app import app
 from callsheet.client import Client
-from callsheet.errors import JobCancelled, RequestError, Unreachable
+from callsheet.errors import JobCancelled, RequestError, Unreachable, UnsupportedOption
 from tests.support.host_app import notes
 from tests.support.hosting import CAT, SHOUTED, film, films, held, task
 from tests.support.live import Live, until
@@ -121,12 +121,16 @@ def test_a_video_takes_the_place_of_the_hosts_task(host: Celery, count: int) -> 
     assert shouted.get(timeout=WAIT_S) == f"tiny-wan {count - 1}!"
     both = chord([task(host, "replaced", count), film(seed=5)])(task(host, "collect"))
     assert both.get(timeout=WAIT_S) == [count - 1, 5]
+    ours_first = chord([film(seed=5), task(host, "replaced", count)])(task(host, "collect"))
+    assert ours_first.get(timeout=WAIT_S) == [5, count - 1]
 
 
 def test_a_wrong_member_of_a_group_says_which_and_what_is_under_way(host: Celery) -> None:
     with pytest.raises(RequestError, match=r"(?s)member 3 of its group.*the 2 before it") as told:
         group([*films(1, 2), film(prompt="")])()
     assert "prompt" in str(told.value)
+    with pytest.raises(UnsupportedOption, match="member 2 of its group"):
+        group([*films(1), film().set(priority=9)])()
     with pytest.raises(RequestError) as alone:
         group([film(prompt="")])()
     assert "before it" not in str(alone.value)

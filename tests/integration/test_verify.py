@@ -85,7 +85,7 @@ def test_a_shape_that_a_folders_pipeline_refuses_is_told_in_its_words(
     assert "divisible by 16" in out
     assert "another size" in out
     assert not caplog.records
-    debug = cli("models", *call, "--debug")
+    debug = cli("models", *call, env={"CALLSHEET_DEBUG": "1"})
     assert debug.code == 1
     assert "Traceback" in debug.err
 

@@ -71,7 +71,7 @@ class Live:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
         for name in reversed(list(self.processes)):
-            self.stop(name, signal.SIGCONT)
+            self.stop(name, signal.SIGCONT)  # one that a test has frozen hears of it now
 
     @property
     def store(self) -> Store:

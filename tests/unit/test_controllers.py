@@ -97,6 +97,17 @@ def test_reroute_moves_what_nobody_serves_to_the_class_that_came(office: Office)
     assert controllers.reroute(office.hands) == 0
 
 
+def test_reroute_moves_nothing_to_a_gpu_that_takes_nothing(office: Office) -> None:
+    stranded = submitted(office.store, queue="pro.t4")
+    office.join("a100", queues=("pro.a100",))
+    office.store.order_gpu("a100-0@node", GpuOrder("cordoned", "ann", "a fan is loud"), op=op())
+    for _ in range(3):
+        assert controllers.reroute(office.hands) == 0
+        office.clock.advance(GATHER_S)
+        office.join("a100", queues=("pro.a100",))
+    assert office.store.get(stranded).queue == "pro.t4"
+
+
 def test_reroute_leaves_a_job_that_no_live_gpu_holds(office: Office) -> None:
     job = new_job(queue="free.h200")
     office.store.submit(job, op=op())

@@ -91,6 +91,14 @@ def test_the_newest_order_counts_until_it_is_lifted(store: MemoryStore) -> None:
     assert store.gpu_order(NAME) is None
 
 
+def test_an_order_names_who_gives_it(store: MemoryStore) -> None:
+    with pytest.raises(RequestError, match="--as"):
+        cordon(store, NAME, why="fan", who=" ")
+    with pytest.raises(RequestError, match="--as"):
+        drain(store, NAME, why="fan", who="", within_s=None)
+    assert store.gpu_order(NAME) is None
+
+
 @pytest.mark.parametrize("within_s", [8.64e15, float("inf"), float("nan")])
 def test_a_drain_has_an_end_that_comes(store: MemoryStore, within_s: float) -> None:
     with pytest.raises(RequestError, match="366 days"):

@@ -20,7 +20,7 @@ def child(name: str, **more: object) -> Child:
 class TestRestart:
     def test_waits_double_up_to_the_longest_and_then_it_gives_up(self) -> None:
         rule = Restart(first_s=1, factor=2, most_s=5, give_up_after=5)
-        assert [rule.delay_s(n, -9) for n in range(6)] == [1, 1, 2, 4, 5, None]
+        assert [rule.delay_s(n, 1) for n in range(6)] == [1, 1, 2, 4, 5, None]
 
     def test_who_is_killed_is_not_to_blame(self) -> None:
         rule = Restart(first_s=1, factor=2, give_up_after=1, give_up_after_kills=3)
