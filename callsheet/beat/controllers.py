@@ -9,20 +9,24 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import redis
-
-from callsheet.artifacts.objects import Objects
 from callsheet.beat.patience import Patience
 from callsheet.errors import Unreachable
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Job, Ticket
+from callsheet.routing.fleet import FleetRules
 from callsheet.routing.queues import parse_queue, worker_of
 from callsheet.routing.quotas import quotas
 from callsheet.routing.reroute import new_home, stranded
 from callsheet.settings import Settings
 from callsheet.store.protocol import Store
 from callsheet.store.rules import PASSED
+
+if TYPE_CHECKING:
+    import redis
+
+    from callsheet.artifacts.objects import Objects
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +50,8 @@ class Hands:
     signal: Callable[[str, str], None]  # revoke signal "yield" for a ticket id, to one worker
     objects: Callable[[], Objects]
     broker: Callable[[], redis.Redis | None]  # a client on the broker's Redis; None for a broker that is none
+    load: Callable[[str, str], object] = lambda _gpu, _lane: None  # an idle GPU is to load a lane's weights
+    fleet: FleetRules = field(default_factory=FleetRules)
     patience: Patience = field(default_factory=Patience)
 
 
@@ -96,6 +102,11 @@ def release(hands: Hands) -> int:
     allowed: Mapping[str, int] = quotas(takers(hands.store), hands.settings.release_depth)
     hands.store.set_quotas(dict(allowed), op=op())
     return sum(hands.release(hands.store, queue) for queue in hands.store.backlog() if queue in allowed)
+
+
+def release_all(hands: Hands) -> int:
+    """Publish what the quotas of the last rebalance allow."""
+    return sum(hands.release(hands.store, queue) for queue in hands.store.backlog())
 
 
 def deliver(hands: Hands) -> int:

@@ -61,6 +61,9 @@ class NewJob:
     need_gib: float  # GPU memory it needs
     gpu_class: str  # smallest class that fits (placement)
     queue: str  # tier, class and lane: free.a100
+    work_s: float = 0.0  # estimated seconds on the reference GPU
+    charge_s: float = 0.0  # how far it moves its tenant's virtual time; see ``routing/fair.py``
+    delay_s: float = 0.0  # how far behind its start tag it stands in its backlog
     #: Links, chain, chord; empty = none. Not shown: a host's URLs in there hold its passwords.
     canvas: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -74,14 +77,19 @@ class Job:
     request: VideoRequest
     need_gib: float
     gpu_class: str
-    queue: str
+    queue: str  # its backlog; its ticket may be in another one, see ``home``
     format: int = FORMAT
+    work_s: float = 0.0  # estimated seconds on the reference GPU
+    fair_tag: float = 0.0  # virtual time at which its tenant's turn comes; see ``routing/fair.py``
+    start_tag: float = 0.0  # its place in the backlog: lower ones come first
     ticket: int = 0  # number of the newest ticket; rises at release
     attempt: int = 0  # number of the newest attempt; rises at claim
     token: str = ""  # fence of the newest attempt
     worker: str = ""  # who runs (or last ran) it
-    home: str = ""  # direct queue that its ticket was sent to; "" = its own queue
+    home: str = ""  # queue that its ticket was sent to: of another class, or direct; "" = its own queue
     lease_until: float = 0.0
+    renewed_at: float = 0.0  # newest renewal of the running attempt
+    step_s: float = 0.0  # seconds of one step of the running attempt, as its worker measured; 0 = not yet
     step: int = 0  # finished denoising steps that are kept, or that the running attempt has
     steps: int = 0  # of how many
     phase: str = ""  # load, encode, denoise, decode, store: what the attempt does now

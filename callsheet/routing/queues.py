@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from callsheet.errors import BadQueueName
+from callsheet.records.lanes import DIRECT
 
 _WORD = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 _LANE = r"[a-z0-9]+(?:[.-][a-z0-9]+)*"
-_DIRECT = "direct."  # no tier is called so
 _NAME = re.compile(rf"(?P<tier>{_WORD})\.(?P<gpu_class>{_WORD})(?:\.(?P<lane>{_LANE}))?")
 
 
@@ -43,6 +44,7 @@ class QueueName:
         return f"{self.tier}.{self.gpu_class}.{self.lane}" if self.lane else f"{self.tier}.{self.gpu_class}"
 
 
+@lru_cache(maxsize=16384)
 def queue_name(tier: str, gpu_class: str, lane: str = "") -> str:
     """The name of a queue. Raises BadQueueName."""
     return str(QueueName(tier, gpu_class, lane))
@@ -50,17 +52,23 @@ def queue_name(tier: str, gpu_class: str, lane: str = "") -> str:
 
 def direct_queue(worker: str) -> str:
     """The queue that one worker looks into before all others."""
-    return f"{_DIRECT}{worker}"
+    return f"{DIRECT}{worker}"
 
 
 def worker_of(queue: str) -> str:
     """The worker of a direct queue; "" for any other queue."""
-    return queue.removeprefix(_DIRECT) if queue.startswith(_DIRECT) else ""
+    return queue.removeprefix(DIRECT) if queue.startswith(DIRECT) else ""
 
 
+@lru_cache(maxsize=16384)
 def parse_queue(name: str) -> QueueName:
     """The parts of a queue's name. Raises BadQueueName for a name that :func:`queue_name` does not make."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise BadQueueName(f"{name!r} is not a queue of callsheet; they read tier.class or tier.class.lane")
     return QueueName(match["tier"], match["gpu_class"], match["lane"] or "")
+
+
+def lane_of(queue: str) -> str:
+    """The lane of a queue; "" = shared. Raises BadQueueName."""
+    return parse_queue(queue).lane

@@ -1,4 +1,8 @@
-"""How many tickets may be out per queue."""
+"""How many tickets may be out per queue, and which queues the tickets of a backlog go to.
+
+A queue holds what idle workers take at once, and one ticket more, so that a worker that ends its job has the
+next one without asking. What waits in the backlog can still change its order, class and lane.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,63 @@ from collections import Counter
 from collections.abc import Iterable
 
 from callsheet.records.gpus import Gpu
+from callsheet.routing.classes import KNOWN
+from callsheet.routing.queues import parse_queue, queue_name
+from callsheet.routing.snapshot import Snapshot
+from callsheet.routing.targets import able
+
+SPARE = 1  # tickets beyond those for idle workers
 
 
 def quotas(gpus: Iterable[Gpu], depth: int) -> dict[str, int]:
-    """``depth`` tickets per live worker that subscribes to a queue; queues without a worker are left out.
-
-    A shallow queue binds jobs late: what waits in the backlog can still change its order, class and lane.
-    """
+    """``depth`` tickets per live worker that subscribes to a queue; queues without a worker are left out."""
     workers = Counter(queue for gpu in gpus for queue in set(gpu.queues))
     return {queue: count * depth for queue, count in workers.items()}
+
+
+def quotas_of(snapshot: Snapshot) -> dict[str, int]:
+    """Tickets per queue: one for each idle GPU of its class that has its weights, and one more for all."""
+    idle, present = _idle(snapshot), _present(snapshot)
+    found: dict[str, int] = {}
+    for one in snapshot.waiting:
+        name = parse_queue(one.queue)
+        for gpu_class in present:
+            if able(snapshot.lanes.get(name.lane), gpu_class, name.gpu_class):
+                found[queue_name(name.tier, gpu_class, name.lane)] = idle[gpu_class, name.lane]
+        found[one.queue] = found.get(one.queue, 0) + SPARE
+    return found
+
+
+def routes_of(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
+    """Queues for the tickets of each backlog, the best class first, its own queue last.
+
+    A tier that preempts takes the fastest GPU; the others take the one that costs least for the work.
+    """
+    preempting = {tier.name for tier in snapshot.tiers if tier.preempts}
+    idle, present = _idle(snapshot), _present(snapshot)
+    found = {}
+    for one in snapshot.waiting:
+        name = parse_queue(one.queue)
+        spec = snapshot.lanes.get(name.lane)
+        ready = [c for c in present if idle[c, name.lane] and able(spec, c, name.gpu_class)]
+        if spec is not None and name.tier in preempting:
+            ready.sort(key=lambda c: (-spec.speed[c], c))
+        elif spec is not None:
+            ready.sort(key=lambda c: (_price(c) / spec.speed[c], c))
+        queues = [queue_name(name.tier, gpu_class, name.lane) for gpu_class in ready]
+        found[one.queue] = tuple(dict.fromkeys((*queues, one.queue)))
+    return found
+
+
+def _idle(snapshot: Snapshot) -> Counter[tuple[str, str]]:
+    return Counter(
+        (seat.gpu.gpu_class, lane) for seat in snapshot.seats if seat.idle for lane in seat.warm
+    )
+
+
+def _present(snapshot: Snapshot) -> list[str]:
+    return sorted({seat.gpu.gpu_class for seat in snapshot.seats})
+
+
+def _price(gpu_class: str) -> float:
+    return KNOWN[gpu_class].price if gpu_class in KNOWN else 1.0

@@ -21,7 +21,9 @@ class Model:
 
     name: str
     vram_gb: float  # that its weights hold, and that a job of it needs
-    speed: Mapping[str, float]  # GPU class -> speed against the reference GPU; a class that is missing cannot run it
+    speed: Mapping[
+        str, float
+    ]  # GPU class -> speed against the reference GPU; a class that is missing cannot run it
     load_s: float  # GPU-seconds that loading its weights blocks
 
 
@@ -45,6 +47,7 @@ class Costs:
     tick_s: float = 1.0  # between two ticks of the controllers
     urgent_s: float = 0.05  # from a pro job that found no GPU to the tick it asked for
     lease_s: float = 3.0  # a dead worker's job is seen lost so long after
+    save_every_s: float = 30.0  # between two checkpoints in the background, at no cost of GPU time
 
 
 @dataclass(frozen=True, slots=True)

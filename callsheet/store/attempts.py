@@ -52,11 +52,12 @@ def refusal(job: Job | None, ticket: Ticket, token: str) -> str:
     return UNKNOWN if max(ticket.format, job.format) > FORMAT or kept > CHECKPOINT_FORMAT else ""
 
 
-def publish(ledger: Ledger, entry: Entry, now: float) -> Ticket:
-    """PENDING -> QUEUED under a new ticket."""
-    number = entry.job.ticket + 1
-    ledger.move(entry, State.QUEUED, "released", "", now, ticket=number, queued_at=now, home="")
-    return Ticket(job_id=entry.job.id, number=number, queue=entry.job.queue, format=entry.job.format)
+def publish(ledger: Ledger, entry: Entry, queue: str, now: float) -> Ticket:
+    """PENDING -> QUEUED under a new ticket, in its own queue or another one."""
+    number, home = entry.job.ticket + 1, "" if queue == entry.job.queue else queue
+    ledger.move(entry, State.QUEUED, "released", home, now, ticket=number, queued_at=now, home=home)
+    ledger.take_turn(entry.job, now)
+    return Ticket(job_id=entry.job.id, number=number, queue=queue, format=entry.job.format)
 
 
 def assign(ledger: Ledger, entry: Entry, queue: str, reason: str, now: float) -> Ticket:
@@ -65,6 +66,7 @@ def assign(ledger: Ledger, entry: Entry, queue: str, reason: str, now: float) ->
         ledger.move(entry, State.PENDING, "recalled", reason, now)
     number = entry.job.ticket + 1
     ledger.move(entry, State.QUEUED, "assigned", reason, now, ticket=number, queued_at=now, home=queue)
+    ledger.take_turn(entry.job, now)
     return Ticket(entry.job.id, number, queue, entry.job.format)
 
 
@@ -81,7 +83,7 @@ def renew(ledger: Ledger, entry: Entry, owner: Owner, progress: dict[str, Any], 
         if job.state is State.RUNNING:
             ledger.gpu_s += now - entry.run.renewed_at
             entry.run.renewed_at, entry.run.loading, entry.run.extended = now, owner.loading_s, 0
-            ledger.extend(entry, rules.micro(now + owner.lease_s), progress)
+            ledger.extend(entry, rules.micro(now + owner.lease_s), progress | {"renewed_at": now})
             return job.order
         return "cancel" if job.state is State.CANCELLED else "fenced"
     if owner.fence[0] <= job.attempt or job.state not in (State.PENDING, State.QUEUED):
@@ -201,4 +203,5 @@ def _run(
     entry.run = Run(renewed_at=now)
     changes |= {"claimed_at": now, "started_at": entry.job.started_at or now, "order": "", "home": ""}
     changes |= {"lease_until": rules.micro(now + lease_s), "from_step": 0}
+    changes = {"renewed_at": now, "step_s": 0.0} | changes
     ledger.move(entry, State.RUNNING, kind, reason, now, **changes)

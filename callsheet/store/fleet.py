@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from callsheet.records.gpus import Gpu, GpuOrder
+from callsheet.records.lanes import Desired
+
+NO_ROUTES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 class Fleet(Protocol):
@@ -12,11 +17,34 @@ class Fleet(Protocol):
 
     # -- controllers
 
-    def set_quotas(self, quotas: dict[str, int], *, op: str) -> None:
-        """Replace all quotas.
+    def set_quotas(
+        self, quotas: dict[str, int], *, routes: Mapping[str, tuple[str, ...]] = NO_ROUTES, op: str
+    ) -> None:
+        """Replace all quotas and routes. Kept until the next call, also without a beat.
 
-        How many tickets may be out per queue. Kept until the next call, also without a beat.
+        Quotas: how many tickets may be out per queue. Routes: the queues that tickets of a backlog go to, the
+        first with room first; a backlog without one has the queue of its own name.
         """
+        ...
+
+    def desire(self, changes: Mapping[str, Desired | None], *, op: str) -> None:
+        """What these workers are to serve from now on (``at`` is set by the store); None forgets it."""
+        ...
+
+    def desired(self) -> dict[str, Desired]:
+        """What every worker is to serve, by its GPU's name; that GPU need not be alive."""
+        ...
+
+    def desired_of(self, name: str) -> Desired | None:
+        """What one worker is to serve; None when no rebalance said so."""
+        ...
+
+    def remember(self, name: str, memory: dict[str, Any], *, op: str) -> None:
+        """Keep plain data for the next tick of a controller, for a quarter of an hour."""
+        ...
+
+    def recall(self, name: str) -> dict[str, Any]:
+        """What the last tick kept; empty when there is nothing."""
         ...
 
     def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:

@@ -35,7 +35,6 @@ class Entry:
 
     job: Job
     body_hash: str
-    start_tag: float  # its place in the backlog
     events: list[Event] = field(default_factory=list)
     aliases: dict[str, dict[str, Any]] = field(default_factory=dict)  # other name -> its canvas
     parts: set[str] = field(default_factory=set)  # parts of the delivery that are done
@@ -67,6 +66,10 @@ class Ledger:
         self.undelivered: dict[str, None] = {}  # an ordered set
         self.erasing: dict[str, float] = {}
         self.crashes, self.gpu_s = 0, 0.0  # seen in this fleet
+        self.leads: defaultdict[str, float] = defaultdict(float)  # tier -> virtual time ahead of the clock
+        self.turns: dict[tuple[str, str], float] = {}  # (tier, tenant) -> virtual time of its next turn
+        self.offered: defaultdict[str, float] = defaultdict(float)  # queue -> work ever submitted, seconds
+        self.works: defaultdict[str, float] = defaultdict(float)  # queue -> work in its backlog, seconds
         self.all = SortedIds()
         self.by_state: defaultdict[State, SortedIds] = defaultdict(SortedIds)
         self.by_tenant: defaultdict[str, SortedIds] = defaultdict(SortedIds)
@@ -89,8 +92,12 @@ class Ledger:
             steps=new.request.steps,
             created_at=created_at,
             canvas=new.canvas,
+            work_s=new.work_s,
+            fair_tag=self._turn(new, created_at),
         )
-        entry = Entry(job=job, body_hash=new.body_hash, start_tag=created_at)
+        job = replace(job, start_tag=rules.micro(job.fair_tag + new.delay_s))
+        entry = Entry(job=job, body_hash=new.body_hash)
+        self.offered[job.queue] += job.work_s
         self.entries[job.id] = entry
         if new.request.idempotency_key:
             self.idem[entry.idem] = job.id
@@ -101,6 +108,17 @@ class Ledger:
         self._enter(entry)
         self.note(entry, "submitted", "", now)
         return entry
+
+    def _turn(self, new: NewJob, created_at: float) -> float:
+        """Virtual time at which the tenant's turn comes for this job; it moves on by the job's charge."""
+        tenant = (new.request.tier, new.request.tenant)
+        turn = max(rules.micro(created_at + self.leads[tenant[0]]), self.turns.get(tenant, 0.0))
+        self.turns[tenant] = rules.micro(turn + new.charge_s)
+        return turn
+
+    def take_turn(self, job: Job, now: float) -> None:
+        """The job leaves the backlog: virtual time is at least at its turn, and never goes back."""
+        self.leads[job.tier] = max(self.leads[job.tier], rules.micro(job.fair_tag - now))
 
     def move(self, entry: Entry, to: State, kind: str, reason: str, now: float, **changes: Any) -> None:
         """The only way from one state to another. Raises AssertionError for one that the table lacks."""
@@ -178,7 +196,7 @@ class Ledger:
         """Sorted set and score where a job of an active state waits."""
         job = entry.job
         if job.state is State.PENDING:
-            yield self.backlogs[job.queue], entry.start_tag
+            yield self.backlogs[job.queue], job.start_tag
         elif job.state is State.HELD:
             yield self.held, math.inf if job.build else job.request.not_before
         elif job.state is State.QUEUED:
@@ -189,11 +207,15 @@ class Ledger:
     def _leave(self, entry: Entry) -> None:
         for place, _ in self._place(entry):
             place.discard(entry.job.id)
+        if entry.job.state is State.PENDING:
+            self.works[entry.job.queue] -= entry.job.work_s
         self.by_state[entry.job.state].discard(entry.job.id)
 
     def _enter(self, entry: Entry) -> None:
         for place, score in self._place(entry):
             place.add(entry.job.id, score)
+        if entry.job.state is State.PENDING:
+            self.works[entry.job.queue] += entry.job.work_s
         self.by_state[entry.job.state].add(entry.job.id, entry.job.created_at)
 
 

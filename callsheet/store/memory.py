@@ -67,18 +67,26 @@ class MemoryStore(MemoryBooks, Store):
 
     def _release(self, queue: str) -> list[Ticket]:
         ledger = self._ledger
-        free = self._quotas.get(queue, 0) - len(ledger.published[queue])
+        places = self._places(queue)
         tickets: list[Ticket] = []
         for _ in range(rules.RELEASE_MAX):
             front = ledger.backlogs[queue].first(1)
-            if len(tickets) >= free or not front:
+            if len(tickets) >= len(places) or not front:
                 break
             entry = ledger.entries[front[0]]
             if overdue(entry.job, self._now):
                 ledger.expire(entry, self._now)
                 continue
-            tickets.append(attempts.publish(ledger, entry, self._now))
+            tickets.append(attempts.publish(ledger, entry, places[len(tickets)], self._now))
         return tickets
+
+    def _places(self, backlog: str) -> list[str]:
+        """Queues with room for a ticket of this backlog, once for each ticket, in the order of its route."""
+        return [
+            queue
+            for queue in self._routes.get(backlog, (backlog,))
+            for _ in range(self._quotas.get(queue, 0) - len(self._ledger.published[queue]))
+        ]
 
     @atomic
     def claim(
@@ -128,13 +136,14 @@ class MemoryStore(MemoryBooks, Store):
         steps: int,
         phase: str,
         loading_s: float = 0.0,
+        step_s: float = 0.0,
         worker: str = "",
     ) -> str:
         self._witness()
         entry = self._ledger.entries.get(job_id)
         if entry is None:
             return "fenced"
-        told = {"step": step, "steps": steps, "phase": phase}
+        told = {"step": step, "steps": steps, "phase": phase, "step_s": rules.micro(step_s)}
         owner = attempts.Owner((attempt, token), worker, lease_s, loading_s)
         return attempts.renew(self._ledger, entry, owner, told, self._now)
 

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from callsheet.records.jobs import AttemptRecord, Event, Job
+from callsheet.records.lanes import DIRECT, Head, Waiting
 from callsheet.records.states import State
 from callsheet.store import rules
 from callsheet.store.ledger import Entry, Ledger, owns
@@ -121,6 +122,17 @@ class MemoryBooks(MemoryFleet):
         return {state: len(self._ledger.by_state[state]) for state in State}
 
     @atomic
+    def lanes(self, heads: int = 1) -> list[Waiting]:
+        ledger = self._ledger
+        out: dict[str, list[Job]] = {}
+        for place, ids in ledger.published.items():
+            if not place.startswith(DIRECT):
+                for job_id in ids.first(len(ids)):
+                    job = ledger.entries[job_id].job
+                    out.setdefault(job.queue, []).append(job)
+        return [waiting(queue, out.get(queue, []), ledger, heads) for queue in sorted(ledger.offered)]
+
+    @atomic
     def backlog(self) -> dict[str, int]:
         return {queue: len(ids) for queue, ids in sorted(self._ledger.backlogs.items()) if ids}
 
@@ -174,3 +186,18 @@ class MemoryBooks(MemoryFleet):
 
     def close(self) -> None:
         pass
+
+
+def waiting(queue: str, published: list[Job], ledger: Ledger, heads: int) -> Waiting:
+    """One backlog as the policy sees it, with the jobs of it whose ticket is out."""
+    pending = ledger.backlogs[queue]
+    front = [ledger.entries[job_id].job for job_id in pending.first(heads)]
+    if published:
+        front = sorted([*published, *front], key=lambda job: (job.start_tag, job.id))[:heads]
+    return Waiting(
+        queue=queue,
+        jobs=len(pending) + len(published),
+        work_s=ledger.works[queue] + sum(job.work_s for job in published),
+        offered_s=ledger.offered[queue],
+        heads=tuple(Head(job.id, job.start_tag, job.work_s, job.created_at) for job in front),
+    )

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from callsheet.records.gpus import Gpu, GpuOrder
+from callsheet.records.lanes import Desired
 from callsheet.store import rules
-from callsheet.store.fleet import Fleet
+from callsheet.store.fleet import NO_ROUTES, Fleet
 from callsheet.store.steps import Steps, atomic, once
 from callsheet.store.ticks import Tick
 
@@ -21,6 +23,9 @@ class MemoryFleet(Steps, Fleet):
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__(clock)
         self._quotas: dict[str, int] = {}
+        self._routes: dict[str, tuple[str, ...]] = {}
+        self._desired: dict[str, Desired] = {}
+        self._memories: dict[str, dict[str, Any]] = {}
         self._gpus: dict[str, tuple[Gpu, float]] = {}  # with the end of its heartbeat
         self._orders: dict[str, GpuOrder] = {}
         self._ticks: defaultdict[str, Tick] = defaultdict(Tick)
@@ -43,8 +48,33 @@ class MemoryFleet(Steps, Fleet):
         return True
 
     @once
-    def set_quotas(self, quotas: dict[str, int], *, op: str) -> None:
-        self._quotas = dict(quotas)
+    def set_quotas(
+        self, quotas: dict[str, int], *, routes: Mapping[str, tuple[str, ...]] = NO_ROUTES, op: str
+    ) -> None:
+        self._quotas, self._routes = dict(quotas), dict(routes)
+
+    @once
+    def desire(self, changes: Mapping[str, Desired | None], *, op: str) -> None:
+        for name, desired in changes.items():
+            self._desired.pop(name, None)
+            if desired is not None:
+                self._desired[name] = replace(desired, at=self._now)
+
+    @atomic
+    def desired(self) -> dict[str, Desired]:
+        return dict(sorted(self._desired.items()))
+
+    @atomic
+    def desired_of(self, name: str) -> Desired | None:
+        return self._desired.get(name)
+
+    @once
+    def remember(self, name: str, memory: dict[str, Any], *, op: str) -> None:
+        self._memories[name] = copy.deepcopy(memory)
+
+    @atomic
+    def recall(self, name: str) -> dict[str, Any]:
+        return copy.deepcopy(self._memories.get(name, {}))
 
     @atomic
     def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:

@@ -32,6 +32,7 @@ from callsheet.records.jobs import (
     Submitted,
     Ticket,
 )
+from callsheet.records.lanes import Waiting
 from callsheet.records.states import State
 from callsheet.store import rules
 from callsheet.store.fleet import Fleet
@@ -120,6 +121,7 @@ class Store(Fleet, Protocol):
         steps: int,
         phase: str,
         loading_s: float = 0.0,
+        step_s: float = 0.0,
         worker: str = "",
     ) -> str:
         """Fenced. Extend the lease, record progress; answers the order: "", "cancel", "yield" or "fenced".
@@ -127,7 +129,8 @@ class Store(Fleet, Protocol):
         Succeeds after the lease's end too, until the attempt was raised or reaped ("fenced" then). A job
         that still carries this attempt's token in PENDING or QUEUED after a fail-over forgot its claim is
         adopted again: RUNNING, at ``worker``. A cancelled job answers "cancel" to the attempt that ran it.
-        ``loading_s``: GPU-seconds that the attempt spent loading so far.
+        ``loading_s``: GPU-seconds that the attempt spent loading so far; ``step_s``: seconds of one of its
+        steps, as measured (0 = not yet).
         """
         ...
 
@@ -311,6 +314,14 @@ class Store(Fleet, Protocol):
 
     def counts(self) -> dict[State, int]:
         """Jobs per state."""
+        ...
+
+    def lanes(self, heads: int = 1) -> list[Waiting]:
+        """Every backlog that ever had a job, by queue name: sums, and up to ``heads`` jobs of its front.
+
+        Jobs with a ticket in a queue that several workers serve count as waiting, those in a direct queue do
+        not.
+        """
         ...
 
     def backlog(self) -> dict[str, int]:

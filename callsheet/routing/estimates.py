@@ -1,0 +1,61 @@
+"""How long things take: a table per lane and GPU class, and what follows from a running job's own steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from callsheet.records.jobs import Job
+
+_AFTER_STEPS = ("decode", "store")
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSpec:
+    """What serves a lane, and how fast. A lane is a model's name, or "" for the models that share a queue."""
+
+    name: str
+    speed: Mapping[str, float]  # GPU class -> work per second; 1 = the reference GPU. Missing: cannot run it
+    vram_gb: float = 0.0  # that its weights hold
+    load_s: float = 0.0  # that loading them blocks a GPU
+
+    def service_s(self, work_s: float, gpu_class: str) -> float:
+        """Seconds that the work takes there. Raises KeyError for a class that cannot run it."""
+        return work_s / self.speed[gpu_class]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Seconds that things take beside the work itself."""
+
+    save_s: float = 0.1  # a checkpoint, while the GPU waits
+    restore_s: float = 0.3  # from a checkpoint
+    start_s: float = 0.05  # from the decision to the claim
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What is expected of a running attempt, seconds from now."""
+
+    frees_s: float  # until it ends
+    yields_s: float  # until its next step has ended
+
+
+def ends(job: Job, spec: LaneSpec | None, gpu_class: str, now: float) -> Ends:
+    """Expected end and next step of a running attempt.
+
+    From its own steps once its worker measured them, before that from the estimate at submit.
+    """
+    if job.phase in _AFTER_STEPS:
+        return Ends(0.0, 0.0)
+    steps = max(job.steps, 1)
+    if job.step_s > 0:
+        since = max(now - job.renewed_at, 0.0)
+        frees = max((steps - job.step) * job.step_s - since, 0.0)
+        return Ends(frees, frees % job.step_s if frees else 0.0)
+    speed = spec.speed.get(gpu_class, 0.0) if spec else 0.0
+    step_s = job.work_s / (speed or 1.0) / steps
+    begins = job.claimed_at + spec.load_s if spec and job.phase == "load" else job.renewed_at
+    waits = begins - now
+    frees = max(waits + (steps - max(job.step, job.from_step)) * step_s, 0.0)
+    return Ends(frees, waits + step_s if waits > 0 else (frees % step_s if step_s else 0.0))

@@ -1,0 +1,248 @@
+"""The plan of one tick: from a picture of the fleet to what every worker serves, loads and gives up.
+
+Pure: the same picture gives the same plan, and a plan that was carried out asks for nothing more. ``beat``
+takes the picture and carries the plan out; live and in the simulator it is the same code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from callsheet.records.lanes import Desired, Waiting
+from callsheet.routing import demand, moves
+from callsheet.routing.idle import cold_starts, preloads
+from callsheet.routing.preemption import Heir, Seater, Seating
+from callsheet.routing.queues import QueueName, parse_queue
+from callsheet.routing.quotas import quotas_of, routes_of
+from callsheet.routing.residency import Load, Replicas
+from callsheet.routing.seats import Seat
+from callsheet.routing.shares import lendable, owed
+from callsheet.routing.snapshot import Memory, Snapshot
+from callsheet.routing.subscription import ordered
+from callsheet.routing.targets import able, targets
+
+TARGETS_S = 5.0  # between two solutions of the linear program
+BUCKET_S = 5.0  # heads of lanes that are closer in time count as equally old
+NONE = (float("inf"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done. Every part may be carried out again without harm."""
+
+    desired: Mapping[str, Desired] = field(default_factory=dict)  # GPU name -> what changes
+    loads: Sequence[Load] = ()  # of those, the ones that load
+    seatings: Sequence[Seating] = ()
+    quotas: Mapping[str, int] = field(default_factory=dict)
+    routes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+
+
+def heirs_of(waiting: Sequence[Waiting], snapshot: Snapshot) -> list[Heir]:
+    """The waiting jobs of tiers that preempt, the first first."""
+    preempting = {tier.name for tier in snapshot.tiers if tier.preempts}
+    found = []
+    for one in waiting:
+        name = parse_queue(one.queue)
+        if name.tier in preempting:
+            found += [
+                Heir(head.job_id, name.tier, name.lane, name.gpu_class, head.work_s, head.key)
+                for head in one.heads
+            ]
+    return sorted(found, key=lambda heir: (heir.key, heir.job_id))
+
+
+def seat_heirs(snapshot: Snapshot) -> list[Seating]:
+    """GPUs for the waiting jobs of tiers that preempt: what a tick that was asked for decides."""
+    heirs = heirs_of(snapshot.waiting, snapshot)
+    if not heirs:
+        return []
+    replicas = replicas_of(snapshot, snapshot.memory)
+    return list(_seater(snapshot, replicas).seat(heirs))
+
+
+def rebalance(snapshot: Snapshot) -> Plan:
+    """The whole plan of a tick."""
+    memory = observe(snapshot)
+    replicas = replicas_of(snapshot, memory)
+    heirs = heirs_of(snapshot.waiting, snapshot)
+    seatings = list(_seater(snapshot, replicas).seat(heirs)) if heirs else []
+    taken = {seating.gpu for seating in seatings}
+    seats = [seat for seat in snapshot.seats if seat.gpu.name not in taken]
+    loads = _loads(seats, replicas, snapshot)
+    return Plan(
+        desired=_desired(snapshot, loads, memory),
+        loads=loads,
+        seatings=seatings,
+        quotas=quotas_of(snapshot),
+        routes=routes_of(snapshot),
+        memory=memory,
+    )
+
+
+def observe(snapshot: Snapshot) -> Memory:
+    """What is remembered from here on: arrival rates, peaks, and targets when they are due."""
+    before, now = snapshot.memory, snapshot.now
+    offered = {one.queue: one.offered_s for one in snapshot.waiting}
+    past_s = now - before.at if before.at else 0.0
+    averages = demand.rates(offered, before.offered, before.rates, past_s)
+    busy: Counter[str] = Counter()
+    for tier in snapshot.tiers:
+        if tier.preempts:
+            busy += demand.busy_with(snapshot.seats, snapshot.waiting, tier.name)
+    memory = replace(
+        before, at=now, offered=offered, rates=averages, peaks=demand.peaks(now, before.peaks, busy)
+    )
+    if now - before.targets_at < TARGETS_S:
+        return memory
+    return replace(memory, targets_at=now, targets=_targets(snapshot, averages))
+
+
+def replicas_of(snapshot: Snapshot, memory: Memory) -> Replicas:
+    """Weights in the fleet against the targets."""
+    replicas = Replicas(snapshot.lanes, memory.targets, demand.cover(memory.peaks))
+    replicas.count(snapshot.seats)
+    return replicas
+
+
+def _targets(snapshot: Snapshot, averages: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    gpus = Counter(seat.gpu.gpu_class for seat in snapshot.seats)
+    wanted = demand.demands(snapshot.waiting, averages, snapshot.tiers, capacity(snapshot))
+    return targets(wanted, gpus, moves.warm_counts(snapshot.seats), snapshot.lanes, snapshot.tiers)
+
+
+def capacity(snapshot: Snapshot) -> float:
+    """Reference seconds of work per second, roughly: each GPU at the mean speed of the lanes that it can run."""
+    means: dict[str, float] = {}
+    for gpu_class in {seat.gpu.gpu_class for seat in snapshot.seats}:
+        speeds = [spec.speed[gpu_class] for spec in snapshot.lanes.values() if gpu_class in spec.speed]
+        means[gpu_class] = sum(speeds) / len(speeds) if speeds else 0.0
+    return sum(means[seat.gpu.gpu_class] for seat in snapshot.seats)
+
+
+def _seater(snapshot: Snapshot, replicas: Replicas) -> Seater:
+    spare = lendable(snapshot.seats, waiting_jobs(snapshot), snapshot.tiers)
+    rules = {tier.name: tier for tier in snapshot.tiers}
+    return Seater(snapshot.seats, snapshot.lanes, rules, snapshot.costs, spare, replicas, snapshot.now)
+
+
+def waiting_jobs(snapshot: Snapshot) -> dict[str, int]:
+    """Tier -> jobs that wait."""
+    count: Counter[str] = Counter()
+    for one in snapshot.waiting:
+        count[parse_queue(one.queue).tier] += one.jobs
+    return dict(count)
+
+
+def _loads(seats: Sequence[Seat], replicas: Replicas, snapshot: Snapshot) -> list[Load]:
+    lanes: Counter[str] = Counter()
+    needs: dict[str, str] = {}
+    for one in snapshot.waiting:
+        name = parse_queue(one.queue)
+        lanes[name.lane] += one.jobs
+        if name.lane not in needs or able(snapshot.lanes.get(name.lane), name.gpu_class, needs[name.lane]):
+            needs.setdefault(name.lane, name.gpu_class)
+    loads = cold_starts(seats, replicas, lanes, needs)
+    left = _without(seats, loads)
+    loads += moves.lane_moves(left, replicas, lanes, needs)
+    return loads + preloads(_without(left, loads), replicas, needs)
+
+
+def _without(seats: Sequence[Seat], loads: Sequence[Load]) -> list[Seat]:
+    gone = {load.gpu for load in loads}
+    return [seat for seat in seats if seat.gpu.name not in gone]
+
+
+def _desired(snapshot: Snapshot, loads: Sequence[Load], memory: Memory) -> dict[str, Desired]:
+    """What changes of what every worker serves."""
+    by_gpu = {load.gpu: load for load in loads}
+    ranks = _Ranks(snapshot, memory)
+    changed = {}
+    for seat in snapshot.seats:
+        before = snapshot.desired.get(seat.gpu.name)
+        wish = _wish(seat, by_gpu.get(seat.gpu.name), before, ranks)
+        if before is None or _differ(wish, before):
+            changed[seat.gpu.name] = wish
+    return changed
+
+
+def _differ(one: Desired, other: Desired) -> bool:
+    return (one.queues, one.keep, one.load) != (other.queues, other.keep, other.load)
+
+
+def _wish(seat: Seat, load: Load | None, before: Desired | None, ranks: _Ranks) -> Desired:
+    loading, why = seat.loading, before.why if before else ""
+    keep = tuple(sorted(seat.warm))
+    if load is not None:
+        loading, why = load.lane, load.reason
+        keep = tuple(lane for lane in keep if lane not in load.evicts)
+    elif loading and before:
+        keep = before.keep
+    lanes = {*seat.gpu.resident, *({loading} if loading else ())}
+    queues = ranks.queues(seat, lanes)
+    return Desired(queues=queues, keep=keep, load=loading, why=why if loading else "")
+
+
+class _Ranks:
+    """The order in which lanes are served, by GPU class."""
+
+    def __init__(self, snapshot: Snapshot, memory: Memory) -> None:
+        self._tiers = [tier.name for tier in snapshot.tiers]
+        self._heads: dict[tuple[str, str], float] = {}
+        self._needs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for one in snapshot.waiting:
+            name = parse_queue(one.queue)
+            self._needs[name.tier, name.lane].append(name.gpu_class)
+            if one.heads:
+                key = one.heads[0].key
+                self._heads[name.tier, name.lane] = min(self._heads.get((name.tier, name.lane), key), key)
+        self._running = Counter((s.gpu.gpu_class, s.lane) for s in snapshot.seats if s.job is not None)
+        self._targets = memory.targets
+        self._lanes = snapshot.lanes
+        self._preempting = {tier.name for tier in snapshot.tiers if tier.preempts}
+        self._cache: dict[tuple[str, frozenset[str], bool], tuple[str, ...]] = {}
+        self._turned = _turned(snapshot)
+
+    def queues(self, seat: Seat, lanes: set[str]) -> tuple[str, ...]:
+        """The queues of one seat; seats alike share them."""
+        turned = seat.gpu.name in self._turned
+        key = (seat.gpu.gpu_class, frozenset(lanes), turned)
+        if key not in self._cache:
+            self._cache[key] = self._queues(seat.gpu.gpu_class, lanes, turned)
+        return self._cache[key]
+
+    def _queues(self, gpu_class: str, lanes: set[str], turned: bool) -> tuple[str, ...]:
+        return ordered(
+            gpu_class,
+            lanes,
+            tiers=list(reversed(self._tiers)) if turned else self._tiers,
+            needs=lambda tier, lane: [
+                need for need in self._needs[tier, lane] if able(self._lanes.get(lane), gpu_class, need)
+            ],
+            rank=lambda tier, lane: self._rank(gpu_class, tier, lane),
+        )
+
+    def _rank(self, gpu_class: str, tier: str, lane: str) -> tuple[float, ...]:
+        head = self._heads.get((tier, lane))
+        if head is None:
+            return (2.0, 0.0)
+        target = self._targets.get(gpu_class, {}).get(lane, 0.0)
+        full = tier not in self._preempting and self._running[gpu_class, lane] >= target
+        return float(full), head // BUCKET_S
+
+
+def _turned(snapshot: Snapshot) -> frozenset[str]:
+    """GPUs that serve the tiers in reverse, since a later tier is owed some of its share: those soonest free."""
+    due = owed(snapshot.seats, waiting_jobs(snapshot), [t for t in snapshot.tiers if t.yields])
+    count = sum(due.values())
+    if not count:
+        return frozenset()
+    soonest = sorted(
+        (seat for seat in snapshot.seats if not seat.promised), key=lambda seat: (seat.frees_s, seat.gpu.name)
+    )
+    return frozenset(seat.gpu.name for seat in soonest[:count])
+
+
+__all__ = ["Plan", "QueueName", "rebalance", "seat_heirs"]

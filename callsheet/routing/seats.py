@@ -1,0 +1,71 @@
+"""The GPUs as the policy sees them: what each holds, what it does, and when it is expected to be free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from callsheet.records.gpus import Gpu
+from callsheet.records.jobs import Job
+from callsheet.records.lanes import Desired
+from callsheet.routing.estimates import Costs, Ends, LaneSpec, ends
+from callsheet.routing.queues import lane_of
+
+_IDLE = Ends(0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A GPU that takes jobs."""
+
+    gpu: Gpu
+    job: Job | None  # what runs there
+    lane: str  # of that job
+    frees_s: float  # expected seconds until it ends; what it loads now counted in
+    yields_s: float  # expected seconds until it could have yielded, its checkpoint saved
+    promised: bool  # a ticket in its direct queue: its next job is chosen
+    loading: str  # a lane that it loads with no job, or was told to
+    warm: frozenset[str]  # lanes whose weights it has
+
+    @property
+    def idle(self) -> bool:
+        """Takes the next ticket at once."""
+        return self.job is None and not self.promised and not self.loading
+
+
+def take_seats(
+    gpus: Iterable[Gpu],
+    running: Mapping[str, Job],
+    promised: Iterable[str],
+    desired: Mapping[str, Desired],
+    lanes: Mapping[str, LaneSpec],
+    costs: Costs,
+    now: float,
+) -> list[Seat]:
+    """The seats of these GPUs. ``running``: GPU name -> its job; ``promised``: names with a chosen next job."""
+    chosen = frozenset(promised)
+    return [
+        _seat(gpu, running.get(gpu.name), gpu.name in chosen, desired.get(gpu.name), lanes, costs, now)
+        for gpu in gpus
+    ]
+
+
+def _seat(
+    gpu: Gpu,
+    job: Job | None,
+    promised: bool,
+    wish: Desired | None,
+    lanes: Mapping[str, LaneSpec],
+    costs: Costs,
+    now: float,
+) -> Seat:
+    warm = frozenset(gpu.resident)
+    load = wish.load if wish and wish.load not in warm else ""
+    if job is None:
+        left = max(lanes[load].load_s - (now - wish.at), 0.0) if wish and load in lanes else 0.0
+        return Seat(gpu, None, "", left, left, promised, load, warm)
+    lane = lane_of(job.queue)
+    expected = ends(job, lanes.get(lane), gpu.gpu_class, now)
+    return Seat(
+        gpu, job, lane, expected.frees_s, expected.yields_s + costs.save_s, promised, load, warm | {lane}
+    )

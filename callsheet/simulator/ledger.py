@@ -1,0 +1,40 @@
+"""What a run counts while it goes: lives of jobs, GPU-seconds inside the window."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from callsheet.simulator.result import Life
+from callsheet.simulator.scenario import Scenario
+
+
+class Ledger:
+    """One run's sums."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.window_s = scenario.window_s
+        self.lives = [Life(arrival) for arrival in scenario.arrivals]
+        self.gpu_s: Counter[str] = Counter()
+        self.loads = 0
+        self.preemptions = 0
+        self.ended = 0
+
+    def spent(self, kind: str, begin_s: float, end_s: float) -> float:
+        """GPU-seconds of a kind from begin to end; only those inside the window count. Answers these."""
+        inside = max(min(end_s, self.window_s) - max(begin_s, 0.0), 0.0)
+        self.gpu_s[kind] += inside
+        return inside
+
+    def loaded(self, begin_s: float, end_s: float) -> None:
+        """One load of weights."""
+        self.spent("loading", begin_s, end_s)
+        self.loads += begin_s < self.window_s
+
+    def worked(self, life: Life, begin_s: float, end_s: float, speed: float) -> None:
+        """Useful work on a job."""
+        life.done_s += self.spent("useful", begin_s, end_s) * speed
+
+    def end(self, life: Life, at_s: float) -> None:
+        """A job is done."""
+        life.ended_at = at_s
+        self.ended += 1
