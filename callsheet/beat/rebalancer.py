@@ -5,7 +5,7 @@ from __future__ import annotations
 from callsheet.beat.controllers import Hands, op
 from callsheet.beat.look import MEMORY, look_at
 from callsheet.routing.demand import PREFIX_S
-from callsheet.routing.preemption import Seating
+from callsheet.routing.seating import Seating
 from callsheet.routing.queues import direct_queue, parse_queue
 from callsheet.routing.rebalance import TARGETS_S, Plan, rebalance, seat_heirs
 

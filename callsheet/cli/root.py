@@ -19,6 +19,9 @@ COMMANDS = {
     "doctor": Late(
         "callsheet.cli.doctor:doctor", "Check this deployment and say what to do about each finding."
     ),
+    "simulate": Late(
+        "callsheet.cli.simulate:simulate", "Replay traffic on a simulated fleet and measure policies."
+    ),
     "config": Late("callsheet.cli.config:config", "Show every setting with its value, source and meaning."),
 }
 

@@ -1,183 +1,81 @@
-"""Which GPU a waiting job of a tier that preempts gets, and which running job yields for it.
+"""Which running jobs give their GPU to which waiting ones.
 
-The jobs that came first choose first. A GPU whose weights are ready comes before one that has to load; among
-those the job takes the one where it starts and ends soonest. It waits when a GPU of its lane is about to end
-its job anyway, since waiting is cheaper than a save and a restore.
+The first, simple rule: a waiting job of a tier that preempts takes an idle GPU that serves its queue; when
+there is none, the cheapest preemptible job on such a GPU yields. Cheapest means: was preempted least often,
+holds the cheapest kind of GPU, has the most steps still to go. A job that is about to end is left alone,
+since waiting for it is cheaper than a save and a load.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Job
-from callsheet.routing.estimates import Costs, LaneSpec
-from callsheet.routing.residency import Replicas
-from callsheet.routing.seats import Seat
-from callsheet.routing.targets import able
-from callsheet.routing.tiers import TierRule
+from callsheet.records.requests import PREEMPTIBLE, PREEMPTING
+from callsheet.routing.classes import KNOWN
 
-ENDS_SOON_S = 0.5  # a warm GPU that ends no more than so much later is waited for
-COLD_S = 2.0  # a load must let the job start so much sooner
-SLOWER = 0.2  # weight of the service time there beside the time to the start
 NEAR_END = ("decode", "store")  # phases after the last step
-AGED = 0.8  # of the longest wait: a job that waited so long is protected
 
 
 @dataclass(frozen=True, slots=True)
-class Heir:
-    """A waiting job that may take a GPU."""
+class Seat:
+    """A GPU that takes jobs, and what it does."""
 
-    job_id: str
-    tier: str
-    lane: str
-    need: str  # GPU class that it needs at least
-    work_s: float  # estimated seconds on the reference GPU
-    key: float  # lower ones come first
+    gpu: Gpu
+    job: Job | None = None  # what runs there
+    promised: bool = False  # a ticket in its direct queue: its next job is chosen
 
 
 @dataclass(frozen=True, slots=True)
-class Seating:
-    """One decision: the heir gets the GPU, once its victim has yielded if there is one."""
+class Preemption:
+    """One decision: the victim yields, and the heir gets its GPU."""
 
-    heir: Heir
-    gpu: str
-    victim: Job | None
-    loads: bool  # its weights are not there yet
-    reason: str
+    victim: Job
+    heir: Job
+    gpu: Gpu
 
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    start_s: float  # from now
-    cost_s: float  # with its share of the service time: what is compared
-    seat: Seat
-    kind: str  # idle, yields, ends
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return f"{self.heir.tier} job {self.heir.id} waits and no GPU that serves {self.heir.queue} is idle"
 
 
-class Seater:
-    """Gives each seat away once. A plain object that lives for one decision round."""
-
-    def __init__(
-        self,
-        seats: Sequence[Seat],
-        lanes: Mapping[str, LaneSpec],
-        tiers: Mapping[str, TierRule],
-        costs: Costs,
-        spare: int,
-        replicas: Replicas,
-        now: float,
-    ) -> None:
-        self._lanes, self._tiers, self._costs, self._now = lanes, tiers, costs, now
-        self._spare = spare  # victims that may still be taken: the rest is guaranteed to their tier
-        self._replicas = replicas
-        self._free = {seat.gpu.name: seat for seat in seats if not seat.promised}
-        self._of_lane: dict[str, list[Seat]] = {}
-        for seat in self._free.values():
-            for lane in seat.warm:
-                self._of_lane.setdefault(lane, []).append(seat)
-
-    def seat(self, heirs: Iterable[Heir]) -> Iterator[Seating]:
-        """Decide for the heirs in the order given."""
-        for heir in heirs:
-            if not self._free:
-                return
-            decided = self._decide(heir)
-            if decided is not None:
-                yield decided
-
-    def _decide(self, heir: Heir) -> Seating | None:
-        best = min(self._warm(heir), key=_rank, default=None)
-        ending = min(self._ending(heir), key=lambda option: option.start_s, default=None)
-        if ending and (best is None or ending.start_s <= best.start_s + ENDS_SOON_S):
-            cold = self._cold(heir) if ending.start_s > COLD_S else None
-            if cold is None or cold.start_s + COLD_S >= ending.start_s:
-                self._free.pop(ending.seat.gpu.name)  # its end is counted on: nobody else waits for it
-                return None
-            best = cold
-        elif best is None:
-            best = self._cold(heir)
-        return self._take(heir, best) if best else None
-
-    def _warm(self, heir: Heir) -> Iterator[_Option]:
-        for seat in self._of_lane.get(heir.lane, ()):
-            if seat.gpu.name not in self._free or not self._runs(seat, heir):
-                continue
-            if seat.idle:
-                yield self._option(seat, heir, 0.0, "idle")
-            elif self._may_yield(seat):
-                yield self._option(seat, heir, seat.yields_s, "yields")
-
-    def _ending(self, heir: Heir) -> Iterator[_Option]:
-        for seat in self._of_lane.get(heir.lane, ()):
-            if seat.gpu.name in self._free and seat.job is not None and not seat.loading:
-                if self._runs(seat, heir):
-                    yield self._option(seat, heir, seat.frees_s, "ends")
-
-    def _cold(self, heir: Heir) -> _Option | None:
-        """A GPU that loads the weights for it."""
-        spec, best = self._lanes.get(heir.lane), None
-        if spec is None:
-            return None
-        for seat in self._free.values():
-            if heir.lane in seat.warm or seat.loading or not self._runs(seat, heir):
-                continue
-            if not seat.idle and not self._may_yield(seat):
-                continue
-            evicted = self._replicas.evicted(seat, heir.lane)
-            if evicted is None:
-                continue
-            kind, begins = ("idle", 0.0) if seat.idle else ("yields", seat.yields_s)
-            option = self._option(seat, heir, begins + spec.load_s, kind, worse_s=evicted[0] * SLOWER)
-            if best is None or _rank(option) < _rank(best):
-                best = option
-        return best
-
-    def _runs(self, seat: Seat, heir: Heir) -> bool:
-        return able(self._lanes.get(heir.lane), seat.gpu.gpu_class, heir.need)
-
-    def _option(self, seat: Seat, heir: Heir, start_s: float, kind: str, worse_s: float = 0.0) -> _Option:
-        service_s = self._lanes[heir.lane].service_s(heir.work_s, seat.gpu.gpu_class)
-        return _Option(start_s, start_s + SLOWER * service_s + worse_s, seat, kind)
-
-    def _may_yield(self, seat: Seat) -> bool:
-        return self._spare > 0 and may_yield(seat, self._tiers, self._now)
-
-    def _take(self, heir: Heir, option: _Option) -> Seating:
-        seat, loads = option.seat, heir.lane not in option.seat.warm
-        del self._free[seat.gpu.name]
-        victim = seat.job if option.kind == "yields" else None
-        if victim is not None:
-            self._spare -= 1
-        if loads:
-            self._replicas.add(seat.gpu.gpu_class, heir.lane)
-        return Seating(heir, seat.gpu.name, victim, loads, _words(heir, option, loads))
+def preemptions(waiting: Iterable[Job], seats: Sequence[Seat]) -> list[Preemption]:
+    """Decide for the waiting jobs, those that came first coming first. Each seat is given away once."""
+    left = {seat.gpu.name: seat for seat in seats if not seat.promised}
+    decided = []
+    for heir in sorted(filter(_preempts, waiting), key=lambda job: job.created_at):
+        able = [seat for seat in left.values() if heir.queue in seat.gpu.queues]
+        free = next((seat for seat in able if _gets_free(seat)), None)
+        seat = free or min(filter(_may_yield, able), key=_cost, default=None)
+        if seat is None:
+            continue
+        del left[seat.gpu.name]
+        if seat is not free and seat.job is not None:
+            decided.append(Preemption(seat.job, heir, seat.gpu))
+    return decided
 
 
-def may_yield(seat: Seat, tiers: Mapping[str, TierRule], now: float) -> bool:
-    """Whether the job there may be asked for its GPU."""
+def _preempts(job: Job) -> bool:
+    return job.tier in PREEMPTING
+
+
+def _gets_free(seat: Seat) -> bool:
+    """Idle, or told to yield already."""
+    return seat.job is None or bool(seat.job.order)
+
+
+def _may_yield(seat: Seat) -> bool:
     job = seat.job
-    if job is None or job.order or seat.promised:
+    if job is None or job.tier not in PREEMPTIBLE or job.phase in NEAR_END:
         return False
-    rule = tiers.get(job.tier)
-    if rule is None or not rule.yields or job.preemptions >= rule.max_preemptions:
-        return False
-    if job.phase in NEAR_END or seat.frees_s <= seat.yields_s:
-        return False  # it is about to end
-    waited = job.started_at - job.created_at
-    return not rule.longest_wait_s or waited < AGED * rule.longest_wait_s
+    return job.step < (job.steps or job.request.steps) - 1  # not in its last step
 
 
-def _rank(option: _Option) -> tuple[float, str]:
-    return option.cost_s, option.seat.gpu.name
-
-
-def _words(heir: Heir, option: _Option, loads: bool) -> str:
-    gpu, job = option.seat.gpu, option.seat.job
-    there = f"{gpu.name} loads {heir.lane or 'its model'} for it" if loads else f"{gpu.name} has its weights"
-    if job is None or option.kind == "idle":
-        return f"{there} and is idle"
-    return (
-        f"no GPU of its lane is idle; {there}; {job.tier} job {job.id} there yields in about "
-        f"{option.seat.yields_s:.1f} s and would have run {option.seat.frees_s:.0f} s more"
-    )
+def _cost(seat: Seat) -> tuple[int, float, int, str]:
+    job, known = seat.job, KNOWN.get(seat.gpu.gpu_class)
+    assert job is not None
+    to_go = (job.steps or job.request.steps) - job.step
+    return job.preemptions, known.price if known else 0.0, -to_go, seat.gpu.name

@@ -59,9 +59,7 @@ def routes_of(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
 
 
 def _idle(snapshot: Snapshot) -> Counter[tuple[str, str]]:
-    return Counter(
-        (seat.gpu.gpu_class, lane) for seat in snapshot.seats if seat.idle for lane in seat.warm
-    )
+    return Counter((seat.gpu.gpu_class, lane) for seat in snapshot.seats if seat.idle for lane in seat.warm)
 
 
 def _present(snapshot: Snapshot) -> list[str]:

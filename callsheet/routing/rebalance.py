@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from callsheet.records.lanes import Desired, Waiting
 from callsheet.routing import demand, moves
 from callsheet.routing.idle import cold_starts, preloads
-from callsheet.routing.preemption import Heir, Seater, Seating
+from callsheet.routing.seating import Heir, Seater, Seating
 from callsheet.routing.queues import QueueName, parse_queue
 from callsheet.routing.quotas import quotas_of, routes_of
 from callsheet.routing.residency import Load, Replicas

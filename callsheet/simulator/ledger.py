@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 from callsheet.simulator.result import Life
 from callsheet.simulator.scenario import Scenario
@@ -14,7 +14,7 @@ class Ledger:
     def __init__(self, scenario: Scenario) -> None:
         self.window_s = scenario.window_s
         self.lives = [Life(arrival) for arrival in scenario.arrivals]
-        self.gpu_s: Counter[str] = Counter()
+        self.gpu_s: defaultdict[str, float] = defaultdict(float)
         self.loads = 0
         self.preemptions = 0
         self.ended = 0

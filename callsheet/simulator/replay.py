@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import pairwise
+from typing import NoReturn
 
 from callsheet.beat import controllers, rebalancer, seats
 from callsheet.beat.controllers import Hands
@@ -255,8 +255,7 @@ def rough_capacity(scenario: Scenario) -> float:
     return total
 
 
-def _no_objects() -> object:
+def _no_objects() -> NoReturn:
     raise NotImplementedError("a simulation stores nothing")
 
 
-__all__ = ["Replay", "pairwise", "replay"]

@@ -172,7 +172,7 @@ class Worker:
     def _preload(self, lane: str) -> None:
         self.doing = "loading"
         self._begin_load(lane)
-        self._later(self._world.models[lane].load_s, lambda: (self._end_load(), self.free()))
+        self._later(self._world.models[lane].load_s, self._end_preload)
 
     def _begin_load(self, lane: str) -> None:
         load_s, now = self._world.models[lane].load_s, self._world.timeline.now
@@ -185,6 +185,14 @@ class Worker:
         self._gpu = replace(self._gpu, resident=(*self._without({self._loading}), self._loading))
         self._loading = ""
         self._tell()
+
+    def _end_preload(self) -> None:
+        self._end_load()
+        self.free()
+
+    def _end_load_for(self) -> None:
+        self._end_load()
+        self._restore()
 
     def _without(self, lanes: set[str]) -> tuple[str, ...]:
         return tuple(lane for lane in self.resident if lane not in lanes)
@@ -232,7 +240,7 @@ class Worker:
         run.loading_s = self._world.models[lane].load_s
         self._renew(run, run.from_step, "load")
         self._begin_load(lane)
-        self._later(run.loading_s, lambda: (self._end_load(), self._restore()))
+        self._later(run.loading_s, self._end_load_for)
 
     def _restore(self) -> None:
         world, run = self._world, self._running()

@@ -1,8 +1,7 @@
 """Records to and from flat Redis hashes: every value a string, absent = the field's default.
 
 Beside the fields of :class:`Job`, a job's hash holds ``body_hash``, ``tenant_tag`` (as in keys),
-``idem`` (its idempotency key), ``deadline``, ``not_before``, ``start_tag`` (its place in the backlog), ``op``
-(of its submit), ``deliver_token`` / ``deliver_until`` (who delivers it now), ``checkpoint_step`` and
+``idem`` (its idempotency key), ``deadline``, ``not_before``, ``op`` (of its submit), ``deliver_token`` / ``deliver_until`` (who delivers it now), ``checkpoint_step`` and
 ``checkpoint_format`` (of the newest checkpoint), and of the running attempt ``renewed_at``, ``extended``
 (leases that it got because the store was away), ``run_useful`` and ``run_loading`` (GPU-seconds). Times have
 six digits: Lua's own number format would cut them.
@@ -11,7 +10,7 @@ six digits: Lua's own number format would cut them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -27,6 +26,7 @@ from callsheet.records.jobs import (
     Spent,
     Ticket,
 )
+from callsheet.records.lanes import Desired, Head, Waiting
 from callsheet.records.requests import VideoRequest
 from callsheet.records.states import State
 from callsheet.store.keys import tag
@@ -43,6 +43,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "tuple[str, ...]": lambda text: tuple(json.loads(text)),
 }
 _JOB_READERS = {f.name: _READERS[str(f.type)] for f in fields(Job) if f.name != "id"}
+_DESIRED = frozenset(f.name for f in fields(Desired))
 _CHECKPOINT = frozenset(f.name for f in fields(Checkpoint))
 _GPU_READERS = {f.name: _READERS[str(f.type)] for f in fields(Gpu) if f.name != "name"}
 
@@ -69,6 +70,9 @@ def new_job_fields(job: NewJob) -> dict[str, str]:
         "queue": job.queue,
         "format": str(FORMAT),
         "steps": str(request.steps),
+        "work_s": stamp(job.work_s),
+        "charge_s": stamp(job.charge_s),
+        "delay_s": stamp(job.delay_s),
         "tenant_tag": tag(request.tenant),
     }
     # The fewer fields, the faster the submit: absent means none.
@@ -142,13 +146,42 @@ def read_job(job_id: str, record: Mapping[str, str]) -> Job:
     return Job(id=job_id, **known)
 
 
-def read_tickets(flat: Iterable[str], queue: str) -> list[Ticket]:
-    """``[id, ticket, format, id, ticket, format ...]`` as a script answers it."""
+def read_tickets(flat: Iterable[str]) -> list[Ticket]:
+    """``[id, ticket, format, queue, id ...]`` as a script answers it."""
     items = iter(flat)
     return [
         Ticket(job_id=job_id, number=int(number), queue=queue, format=int(version))
-        for job_id, number, version in zip(items, items, items, strict=True)
+        for job_id, number, version, queue in zip(items, items, items, items, strict=True)
     ]
+
+
+def read_waiting(row: Sequence[Any], heads: int) -> Waiting:
+    """One row of ``lanes.lua``."""
+    queue, jobs, work_s, offered_s, front, published = row
+    out = _read_heads(published)
+    first = sorted([*out, *_read_heads(front)], key=lambda head: (head.key, head.job_id))[:heads]
+    whole_s = max(float(work_s), 0.0) + sum(head.work_s for head in out)
+    return Waiting(queue, int(jobs), whole_s, float(offered_s), tuple(first))
+
+
+def _read_heads(flat: Iterable[str]) -> list[Head]:
+    items = iter(flat)
+    return [
+        Head(job_id, float(tag_), float(work_s), float(created_at))
+        for job_id, tag_, work_s, created_at in zip(items, items, items, items, strict=True)
+    ]
+
+
+def desired_json(desired: Desired) -> str:
+    """An order to a worker as stored; ``at`` is left to the store."""
+    return json.dumps({name: value for name, value in asdict(desired).items() if name != "at"})
+
+
+def read_desired(text: str) -> Desired:
+    """What :func:`desired_json` wrote; fields of a newer version are left out."""
+    data = {name: value for name, value in json.loads(text).items() if name in _DESIRED}
+    lists = {name: tuple(data.get(name) or ()) for name in ("queues", "keep")}
+    return Desired(**(data | lists | {"at": float(data.get("at", 0.0))}))
 
 
 def read_event(entry: Mapping[str, str]) -> Event:

@@ -23,6 +23,13 @@ key                           type    holds                                  liv
 ``jobs:tenant:{tenant}``      zset    the same of one tenant                 trimmed as ``ended`` says
 ``ended``                     zset    [id, tenant] (JSON) by time of end     each end trims those past
 ``quotas``                    hash    queue -> tickets that may be out       set_quotas
+``routes``                    hash    backlog -> queues of its tickets       set_quotas
+``offered``                   hash    queue -> work ever submitted, seconds  submit; few, by the name rule
+``works``                     hash    queue -> work in its backlog, seconds  every transition; as ``offered``
+``leads``                     hash    tier -> virtual time before the clock  release, assign; few
+``tenant:{tier}:{tenant}``    string  virtual time of its next turn          a day after its last job
+``desired``                   hash    GPU -> what its worker serves (JSON)   desire; dropped with its GPU
+``memory:{name}``             string  what a controller remembers (JSON)     a quarter of an hour
 ``queues``                    set     every queue name that ever had a job   submit; few, by the name rule
 ``gpu:{name}``                hash    a GPU as its worker registered it      its heartbeat (``ttl_s``)
 ``gpu:{name}:order``          hash    an operator's word: cordoned, draining  order_gpu, until lifted
@@ -71,6 +78,13 @@ PATTERNS = {
     "jobs_tenant": "jobs:tenant:{}",
     "ended": "ended",
     "quotas": "quotas",
+    "routes": "routes",
+    "offered": "offered",
+    "works": "works",
+    "leads": "leads",
+    "tenant": "tenant:{}:{}",
+    "desired": "desired",
+    "memory": "memory:{}",
     "queues": "queues",
     "gpu": "gpu:{}",
     "gpu_order": "gpu:{}:order",
@@ -172,6 +186,14 @@ class Keys:
     def quotas(self) -> str:
         """Hash: tickets that may be out per queue."""
         return self._key("quotas")
+
+    def desired(self) -> str:
+        """Hash: what every worker is to serve."""
+        return self._key("desired")
+
+    def memory(self, name: str) -> str:
+        """String: what a controller remembers."""
+        return self._key("memory", name)
 
     def queues(self) -> str:
         """Set: known queue names."""

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import redis
 
 from callsheet.records.gpus import Gpu, GpuOrder
+from callsheet.records.lanes import Desired
 from callsheet.store import codec, rules
 from callsheet.store.connection import Connection
-from callsheet.store.fleet import Fleet
+from callsheet.store.fleet import NO_ROUTES, Fleet
 from callsheet.store.keys import Keys
 from callsheet.store.scripts import Scripts
 
@@ -36,9 +37,32 @@ class RedisFleet(Fleet):
 
         return self._connection.call(run)
 
-    def set_quotas(self, quotas: dict[str, int], *, op: str) -> None:
+    def set_quotas(
+        self, quotas: dict[str, int], *, routes: Mapping[str, tuple[str, ...]] = NO_ROUTES, op: str
+    ) -> None:
         rules.check_op(op)
-        self._scripts.set_quotas(quotas, op=op)
+        self._scripts.set_quotas(quotas, routes=routes, op=op)
+
+    def desire(self, changes: Mapping[str, Desired | None], *, op: str) -> None:
+        rules.check_op(op)
+        wishes = {name: codec.desired_json(wish) if wish else "" for name, wish in changes.items()}
+        self._scripts.desire(wishes, op=op)
+
+    def desired(self) -> dict[str, Desired]:
+        found = self._ask(lambda: self._client.hgetall(self._keys.desired()))
+        return {name: codec.read_desired(text) for name, text in sorted(found.items())}
+
+    def desired_of(self, name: str) -> Desired | None:
+        found = self._ask(lambda: self._client.hget(self._keys.desired(), name))
+        return codec.read_desired(found) if found else None
+
+    def remember(self, name: str, memory: dict[str, Any], *, op: str) -> None:
+        rules.check_op(op)
+        self._scripts.remember(name, json.dumps(memory), op=op)
+
+    def recall(self, name: str) -> dict[str, Any]:
+        kept = self._ask(lambda: self._client.get(self._keys.memory(name)))
+        return cast(dict[str, Any], json.loads(kept)) if kept else {}
 
     def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:
         rules.check_op(token)

@@ -22,6 +22,7 @@ from callsheet.records.jobs import (
     Submitted,
     Ticket,
 )
+from callsheet.records.lanes import Waiting
 from callsheet.records.states import State
 from callsheet.store import codec, rules
 from callsheet.store.connection import WAIT_MS, Connection, connect
@@ -94,12 +95,12 @@ class RedisStore(RedisFleet, Store):
         )
         if kind == "conflict":
             raise rules.conflict(job, first)
-        released = tuple(codec.read_tickets(tickets, job.queue))
+        released = tuple(codec.read_tickets(tickets))
         return Submitted(first, kind == "created", urgent, released, replicated)
 
     def release(self, queue: str, *, op: str) -> list[Ticket]:
         rules.check_op(op)
-        return codec.read_tickets(self._scripts.release(queue, op=op), queue)
+        return codec.read_tickets(self._scripts.release(queue, op=op))
 
     def claim(
         self, ticket: Ticket, *, worker: str, token: str, lease_s: float, build: str = ""
@@ -122,9 +123,10 @@ class RedisStore(RedisFleet, Store):
         steps: int,
         phase: str,
         loading_s: float = 0.0,
+        step_s: float = 0.0,
         worker: str = "",
     ) -> str:
-        told = (step, steps, phase, codec.stamp(loading_s), worker)
+        told = (step, steps, phase, codec.stamp(loading_s), worker, codec.stamp(step_s))
         return self._scripts.renew(job_id, attempt, token, lease_s, *told)
 
     def keep_checkpoint(
@@ -319,6 +321,9 @@ class RedisStore(RedisFleet, Store):
 
     def backlog_jobs(self, queue: str, limit: int = 100) -> list[str]:
         return self._front(self._keys.backlog(queue), limit)
+
+    def lanes(self, heads: int = 1) -> list[Waiting]:
+        return [codec.read_waiting(row, heads) for row in sorted(self._scripts.lanes(heads))]
 
     def published_jobs(self, queue: str, limit: int = 100) -> list[str]:
         return self._front(self._keys.published(queue), limit)

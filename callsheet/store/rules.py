@@ -39,6 +39,8 @@ TRIM_MAX = 100  # index entries trimmed by one transition
 EXTENDED_MAX = 2  # leases in a row that a job gets because the store was away
 GUESSED_GPU_S = 86_400.0  # GPU-seconds between two losses of a worker, before any was seen
 URGENT_TTL_S = 2.0  # how long a look that was asked for, and never came, keeps others from asking
+TURNS_TTL_S = 86_400  # how long an idle tenant's place in virtual time is remembered
+MEMORY_TTL_S = 900  # how long a controller remembers
 RELEASE_MAX = 1000  # jobs that one release looks at, counting those that expire
 
 EXPIRED_TEXT = (

@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any, cast
 
 from callsheet.records.jobs import CHECKPOINT_FORMAT, FORMAT, Checkpoint, Outcome, Spent, Ticket
+from callsheet.records.lanes import DIRECT
 from callsheet.records.states import TERMINAL, TRANSITIONS, State
 from callsheet.store import rules
 from callsheet.store.codec import checkpoint_json, outcome_fields, stamp
@@ -29,6 +30,8 @@ _NUMBERS: dict[str, int | str] = {
     "EVENTS_MAX": rules.EVENTS_MAX,
     "EVENTS_FIRST": rules.EVENTS_FIRST,
     "TRIM_MAX": rules.TRIM_MAX,
+    "TURNS_TTL_S": rules.TURNS_TTL_S,
+    "MEMORY_TTL_S": rules.MEMORY_TTL_S,
     "RELEASE_MAX": rules.RELEASE_MAX,
     "OP_TTL_MS": int(rules.OP_TTL_S * 1000),
     "TICK_TTL_MS": int(rules.TICK_TTL_S * 1000),
@@ -116,7 +119,7 @@ class Scripts:
         return kind, first, look == "1", tickets, replicated
 
     def release(self, queue: str, *, op: str) -> list[str]:
-        """``[id, ticket, format, ...]``."""
+        """``[id, ticket, format, queue, ...]``."""
         return self._run("release", queue, op=op)
 
     def claim(
@@ -128,7 +131,7 @@ class Scripts:
         return kind, rest
 
     def renew(self, job_id: str, attempt: int, token: str, lease_s: float, *told: float | str) -> str:
-        """The order. ``told`` is step, steps, phase, loading GPU-seconds, worker."""
+        """The order. ``told`` is step, steps, phase, loading GPU-seconds, worker, step_s."""
         return cast(str, self._run("renew", job_id, attempt, token, lease_s, *told)[0])
 
     def keep_checkpoint(
@@ -208,9 +211,23 @@ class Scripts:
         """False: neither pending nor held."""
         return self._yes("reroute", job_id, gpu_class, queue, op=op)
 
-    def set_quotas(self, quotas: Mapping[str, int], *, op: str) -> None:
+    def set_quotas(self, quotas: Mapping[str, int], *, routes: Mapping[str, Iterable[str]], op: str) -> None:
         """Replaces all."""
-        self._run("set_quotas", *_flat({queue: str(quota) for queue, quota in quotas.items()}), op=op)
+        numbers = {queue: str(quota) for queue, quota in quotas.items()}
+        ways = {backlog: json.dumps(list(queues)) for backlog, queues in routes.items()}
+        self._run("set_quotas", len(numbers), *_flat(numbers), *_flat(ways), op=op)
+
+    def desire(self, wishes: Mapping[str, str], *, op: str) -> None:
+        """GPU name -> JSON; "" forgets it."""
+        self._run("desire", *_flat(wishes), op=op)
+
+    def remember(self, name: str, memory: str, *, op: str) -> None:
+        """Replaces what was remembered."""
+        self._run("remember", name, memory, op=op)
+
+    def lanes(self, heads: int) -> list[list[Any]]:
+        """``[queue, jobs, work_s, offered_s, rows of the front, rows of those with a ticket]`` of each."""
+        return cast(list[list[Any]], self._run("lanes", heads, DIRECT))
 
     def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:
         """True: begun."""

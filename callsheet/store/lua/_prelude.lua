@@ -171,6 +171,9 @@ local function leave(job)
   if PLACE[job.state] then
     redis.call('ZREM', (PLACE[job.state](job)), job.id)
   end
+  if job.state == 'pending' and job.work_s then
+    redis.call('HINCRBYFLOAT', key.works(), job.queue, '-' .. job.work_s)
+  end
   redis.call('ZREM', key.jobs_state(job.state), job.id)
 end
 
@@ -178,6 +181,9 @@ local function enter(job)
   if PLACE[job.state] then
     local set_name, score = PLACE[job.state](job)
     redis.call('ZADD', set_name, score, job.id)
+  end
+  if job.state == 'pending' and job.work_s then
+    redis.call('HINCRBYFLOAT', key.works(), job.queue, job.work_s)
   end
   redis.call('ZADD', key.jobs_state(job.state), job.created_at, job.id)
 end
@@ -218,12 +224,33 @@ local function expire(job)
   move(job, 'expired', 'expired', 'deadline passed', { error_type = 'JobExpired', error = EXPIRED_TEXT })
 end
 
--- Tickets for the front of a backlog, up to its queue's quota: {id, ticket, format, id, ticket, format ...}.
+-- The tenant's turn that a job took is over: virtual time of its tier is at least there, and never goes back.
+local function take_turn(job)
+  local tier = string.match(job.queue, '^[^.]+')
+  local ahead = num(job.fair_tag) - NOW
+  if ahead > num(redis.call('HGET', key.leads(), tier) or '0') then
+    redis.call('HSET', key.leads(), tier, stamp(ahead))
+  end
+end
+
+-- Queues with room for a ticket of this backlog, once for each ticket, in the order of its route.
+local function places(backlog)
+  local route = redis.call('HGET', key.routes(), backlog)
+  local found = {}
+  for _, queue in ipairs(route and cjson.decode(route) or { backlog }) do
+    local quota = num(redis.call('HGET', key.quotas(), queue) or '0')
+    for _ = 1, quota - redis.call('ZCARD', key.published(queue)) do
+      found[#found + 1] = queue
+    end
+  end
+  return found
+end
+
+-- Tickets for the front of a backlog, up to the quotas of its queues: {id, ticket, format, queue, id ...}.
 local function release(queue)
-  local quota = num(redis.call('HGET', key.quotas(), queue) or '0')
-  local free = quota - redis.call('ZCARD', key.published(queue))
-  local looked, tickets = 0, {}
-  while free > 0 and looked < RELEASE_MAX do
+  local room = places(queue)
+  local looked, taken, tickets = 0, 0, {}
+  while taken < #room and looked < RELEASE_MAX do
     local id = redis.call('ZRANGE', key.backlog(queue), 0, 0)[1]
     if not id then
       break
@@ -234,11 +261,17 @@ local function release(queue)
     elseif overdue(job) then
       expire(job)
     else
-      move(job, 'queued', 'released', '', { ticket = plus(job.ticket, 1), queued_at = stamp(NOW), home = '' })
+      taken = taken + 1
+      local home = room[taken] ~= queue and room[taken] or ''
+      if home ~= '' then
+        redis.call('SADD', key.queues(), home)
+      end
+      move(job, 'queued', 'released', home, { ticket = plus(job.ticket, 1), queued_at = stamp(NOW), home = home })
+      take_turn(job)
       tickets[#tickets + 1] = id
       tickets[#tickets + 1] = job.ticket
       tickets[#tickets + 1] = job.format
-      free = free - 1
+      tickets[#tickets + 1] = room[taken]
     end
     looked = looked + 1
   end
@@ -316,7 +349,7 @@ local function begin(job, attempt, token, worker, lease_s)
   local changes = {
     attempt = attempt, token = token, worker = worker, claimed_at = stamp(NOW), order = '', home = '',
     lease_until = stamp(NOW + lease_s), renewed_at = stamp(NOW), extended = '0',
-    run_useful = '0', run_loading = '0', from_step = '0',
+    run_useful = '0', run_loading = '0', from_step = '0', step_s = '0',
   }
   if num(job.started_at) == 0 then
     changes.started_at = stamp(NOW)

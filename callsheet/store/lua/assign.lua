@@ -18,4 +18,5 @@ if job.state == 'queued' then
 end
 redis.call('SADD', key.queues(), arg(2))
 move(job, 'queued', 'assigned', arg(3), { ticket = plus(job.ticket, 1), queued_at = stamp(NOW), home = arg(2) })
+take_turn(job)
 return answer({ job.ticket, job.format })

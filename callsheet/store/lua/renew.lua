@@ -1,6 +1,6 @@
--- job:{id}  hash  lease_until, step, steps, phase         running  zset  lease end         witness  string  set
+-- job:{id}  hash  lease_until, step, steps, phase, step_s         running  zset  lease end         witness  string  set
 --
--- args: id, attempt, token, lease_s, step, steps, phase, loading GPU-seconds so far, worker.
+-- args: id, attempt, token, lease_s, step, steps, phase, loading GPU-seconds so far, worker, step_s.
 -- Answers {order}: "", "cancel", "yield" or "fenced".
 --
 -- A fail-over may lose the newest writes, a claim among them. The record then shows a lower attempt than the one
@@ -10,7 +10,7 @@
 -- reaped or handed back still has its number in the record and is never adopted.
 
 local id, attempt, token, lease_s = arg(1), arg(2), arg(3), num(arg(4))
-local progress = { step = arg(5), steps = arg(6), phase = arg(7), run_loading = arg(8) }
+local progress = { step = arg(5), steps = arg(6), phase = arg(7), run_loading = arg(8), step_s = arg(10) }
 
 witness()
 local job = read(id)

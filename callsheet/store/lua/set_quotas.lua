@@ -1,14 +1,15 @@
--- quotas  hash  replaced
+-- quotas  hash  replaced         routes  hash  replaced
 --
--- args: queue, quota, queue, quota ... Answers {}.
+-- args: how many quotas, then queue, quota ..., then backlog, queues (JSON) ... Answers {}.
 
 local memo = recall()
 if memo then
   return memo
 end
 
-redis.call('DEL', key.quotas())
-for i = 5, #ARGV, 2 do
-  redis.call('HSET', key.quotas(), ARGV[i], ARGV[i + 1])
+redis.call('DEL', key.quotas(), key.routes())
+local last = 5 + 2 * num(arg(1))
+for i = 6, #ARGV, 2 do
+  redis.call('HSET', i <= last and key.quotas() or key.routes(), ARGV[i], ARGV[i + 1])
 end
 return answer({})

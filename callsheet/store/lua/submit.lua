@@ -2,6 +2,7 @@
 -- idem:{tenant}:{key}  hash    read, written
 -- alias:{name}         string  read, written      job:{first}:aliases  hash  written when alias
 -- urgent               string  set
+-- tenant:{tier}:{tenant}  string  virtual time of its next turn         leads  hash  read         offered  hash  grows
 -- backlog:{queue} | held, deadlines, jobs:*, queues  written      undelivered  set  marked again for an alias
 --
 -- With release also what release.lua writes, for the job's queue.
@@ -57,7 +58,16 @@ end
 -- Strictly later than any job before it, so that order of arrival is a total order.
 local newest = num(redis.call('ZREVRANGE', key.jobs_all(), 0, 0, 'WITHSCORES')[2])
 job.created_at = stamp(math.max(NOW, newest + 0.000001))
-job.start_tag = job.created_at
+
+-- The tenant's turn: virtual time of its tier now, or the end of its turns before, whichever is later.
+local tier = string.match(job.queue, '^[^.]+')
+local turns = key.tenant(tier, job.tenant_tag)
+local turn = math.max(num(job.created_at) + num(redis.call('HGET', key.leads(), tier) or '0'), num(redis.call('GET', turns) or '0'))
+job.fair_tag = stamp(turn)
+job.start_tag = stamp(turn + num(job.delay_s))
+redis.call('SET', turns, stamp(turn + num(job.charge_s)), 'EX', TURNS_TTL_S)
+redis.call('HINCRBYFLOAT', key.offered(), job.queue, job.work_s or '0')
+job.delay_s, job.charge_s = nil, nil
 
 if num(job.not_before) > NOW then
   job.state = 'held'
