@@ -1,13 +1,13 @@
-"""Carries out what the policy decides: the whole plan on every tick, seats for waiting jobs when asked for."""
+"""Carries out what the policy decides: the whole plan on each tick, seats for waiting jobs when asked."""
 
 from __future__ import annotations
 
 from callsheet.beat.controllers import Hands, op
 from callsheet.beat.look import MEMORY, look_at
 from callsheet.routing.demand import PREFIX_S
-from callsheet.routing.seating import Seating
 from callsheet.routing.queues import direct_queue, parse_queue
 from callsheet.routing.rebalance import TARGETS_S, Plan, rebalance, seat_heirs
+from callsheet.routing.seating import Seating
 
 HEADS = 1000  # jobs of one backlog's front that a tick with new targets looks at
 FRONT = 200  # jobs of one backlog's front that may get a GPU in one tick

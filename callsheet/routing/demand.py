@@ -35,7 +35,7 @@ def rates(
     rates_before: Mapping[str, float],
     past_s: float,
 ) -> dict[str, float]:
-    """Moving averages of work per second by queue. ``past_s``: seconds since ``before`` was seen, 0 = never."""
+    """Moving averages of work per second by queue. ``past_s``: seconds since ``before``, 0 = never seen."""
     if past_s <= 0:
         return dict(rates_before)
     weight = 1.0 - math.exp(-past_s / RATE_S)

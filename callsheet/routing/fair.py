@@ -1,12 +1,12 @@
 """Fair turns of the tenants inside a tier: start-time fair queueing on GPU-seconds, with an allowance.
 
-A tier has a virtual time, which runs at least as fast as the clock. A job's start tag is the virtual time of its
-submit, or the end of its tenant's turns before it, whichever is later; the job moves that end on by
+A tier has a virtual time, which runs at least as fast as the clock. A job's start tag is the virtual time of
+its submit, or the end of its tenant's turns before it, whichever is later; the job moves that end on by
 
     charge = work / (weight x allowance x capacity)
 
-seconds, with its work in seconds on the reference GPU and the fleet's capacity in those per second. When a job is
-released whose tag lies ahead, virtual time jumps to it. So
+seconds, with its work in seconds on the reference GPU and the fleet's capacity in those per second. When a
+job is released whose tag lies ahead, virtual time jumps to it. So
 
 * a tenant within its allowance, a fraction of the fleet, waits as long as everybody who came when it came;
 * a tenant beyond it waits for its own turns, and not the others for them: a thousand jobs at once delay

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from callsheet.routing.estimates import LaneSpec
 from callsheet.routing.residency import Load, Replicas
 from callsheet.routing.seats import Seat
 from callsheet.routing.targets import able
@@ -17,11 +16,14 @@ SHARE = 0.02  # of the fleet that moves in one tick, at least 2 GPUs
 def lane_moves(
     seats: Sequence[Seat], replicas: Replicas, waiting: Mapping[str, int], needs: Mapping[str, str]
 ) -> list[Load]:
-    """Moves towards the targets, for lanes whose jobs wait. ``waiting``: lane -> jobs; ``needs``: lane -> class."""
+    """Moves towards the targets, for lanes whose jobs wait.
+
+    ``waiting``: lane -> jobs; ``needs``: lane -> the smallest class that they were placed on.
+    """
     left = max(2, round(SHARE * len(seats)))
     free = {seat.gpu.name: seat for seat in seats if not seat.loading and not seat.promised}
     moves = []
-    for gpu_class, lane, lacked in _lacks(seats, replicas, waiting):
+    for gpu_class, lane, lacked in _lacks(replicas, waiting):
         if not able(replicas.lanes.get(lane), gpu_class, needs.get(lane, "")):
             continue
         for _ in range(min(round(lacked), left)):
@@ -34,9 +36,7 @@ def lane_moves(
     return moves
 
 
-def _lacks(
-    seats: Iterable[Seat], replicas: Replicas, waiting: Mapping[str, int]
-) -> list[tuple[str, str, float]]:
+def _lacks(replicas: Replicas, waiting: Mapping[str, int]) -> list[tuple[str, str, float]]:
     """(class, lane, GPUs that it lacks there), the most lacking first."""
     found = [
         (gpu_class, lane, target - replicas.of_class[gpu_class, lane])
@@ -84,12 +84,3 @@ def warm_counts(seats: Iterable[Seat]) -> dict[str, Counter[str]]:
         if seat.loading:
             own[seat.loading] += 1
     return counts
-
-
-def needs_of(lanes: Mapping[str, LaneSpec], pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The smallest class that some job of each lane needs. ``pairs``: (lane, class)."""
-    found: dict[str, str] = {}
-    for lane, need in pairs:
-        if lane in lanes and (lane not in found or able(lanes[lane], need, found[lane]) is False):
-            found[lane] = need
-    return found

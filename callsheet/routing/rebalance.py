@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from callsheet.records.lanes import Desired, Waiting
 from callsheet.routing import demand, moves
 from callsheet.routing.idle import cold_starts, preloads
-from callsheet.routing.seating import Heir, Seater, Seating
 from callsheet.routing.queues import QueueName, parse_queue
 from callsheet.routing.quotas import quotas_of, routes_of
 from callsheet.routing.residency import Load, Replicas
+from callsheet.routing.seating import Heir, Seater, Seating
 from callsheet.routing.seats import Seat
 from callsheet.routing.shares import lendable, owed
 from callsheet.routing.snapshot import Memory, Snapshot
@@ -114,7 +114,7 @@ def _targets(snapshot: Snapshot, averages: Mapping[str, float]) -> dict[str, dic
 
 
 def capacity(snapshot: Snapshot) -> float:
-    """Reference seconds of work per second, roughly: each GPU at the mean speed of the lanes that it can run."""
+    """Reference seconds of work per second, roughly: each GPU at its mean speed over the lanes."""
     means: dict[str, float] = {}
     for gpu_class in {seat.gpu.gpu_class for seat in snapshot.seats}:
         speeds = [spec.speed[gpu_class] for spec in snapshot.lanes.values() if gpu_class in spec.speed]
@@ -125,7 +125,7 @@ def capacity(snapshot: Snapshot) -> float:
 def _seater(snapshot: Snapshot, replicas: Replicas) -> Seater:
     spare = lendable(snapshot.seats, waiting_jobs(snapshot), snapshot.tiers)
     rules = {tier.name: tier for tier in snapshot.tiers}
-    return Seater(snapshot.seats, snapshot.lanes, rules, snapshot.costs, spare, replicas, snapshot.now)
+    return Seater(snapshot.seats, snapshot.lanes, rules, spare, replicas)
 
 
 def waiting_jobs(snapshot: Snapshot) -> dict[str, int]:
@@ -234,7 +234,7 @@ class _Ranks:
 
 
 def _turned(snapshot: Snapshot) -> frozenset[str]:
-    """GPUs that serve the tiers in reverse, since a later tier is owed some of its share: those soonest free."""
+    """GPUs that serve the tiers in reverse, since a later tier is owed some of its share."""
     due = owed(snapshot.seats, waiting_jobs(snapshot), [t for t in snapshot.tiers if t.yields])
     count = sum(due.values())
     if not count:

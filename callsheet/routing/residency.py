@@ -12,7 +12,10 @@ from callsheet.routing.seats import Seat
 
 @dataclass(slots=True)
 class Replicas:
-    """How many GPUs have each lane's weights, or load them, and how many should. Counts change with decisions."""
+    """How many GPUs have each lane's weights, or load them, and how many should.
+
+    The counts change with each decision.
+    """
 
     lanes: Mapping[str, LaneSpec]
     targets: Mapping[str, Mapping[str, float]]  # class -> lane -> GPUs

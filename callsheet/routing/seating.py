@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from callsheet.records.jobs import Job
-from callsheet.routing.estimates import Costs, LaneSpec
+from callsheet.routing.estimates import LaneSpec
 from callsheet.routing.residency import Replicas
 from callsheet.routing.seats import Seat
 from callsheet.routing.targets import able
@@ -63,12 +63,10 @@ class Seater:
         seats: Sequence[Seat],
         lanes: Mapping[str, LaneSpec],
         tiers: Mapping[str, TierRule],
-        costs: Costs,
         spare: int,
         replicas: Replicas,
-        now: float,
     ) -> None:
-        self._lanes, self._tiers, self._costs, self._now = lanes, tiers, costs, now
+        self._lanes, self._tiers = lanes, tiers
         self._spare = spare  # victims that may still be taken: the rest is guaranteed to their tier
         self._replicas = replicas
         self._free = {seat.gpu.name: seat for seat in seats if not seat.promised}
@@ -110,9 +108,9 @@ class Seater:
 
     def _ending(self, heir: Heir) -> Iterator[_Option]:
         for seat in self._of_lane.get(heir.lane, ()):
-            if seat.gpu.name in self._free and seat.job is not None and not seat.loading:
-                if self._runs(seat, heir):
-                    yield self._option(seat, heir, seat.frees_s, "ends")
+            works = seat.gpu.name in self._free and seat.job is not None and not seat.loading
+            if works and self._runs(seat, heir):
+                yield self._option(seat, heir, seat.frees_s, "ends")
 
     def _cold(self, heir: Heir) -> _Option | None:
         """A GPU that loads the weights for it."""
@@ -141,7 +139,7 @@ class Seater:
         return _Option(start_s, start_s + SLOWER * service_s + worse_s, seat, kind)
 
     def _may_yield(self, seat: Seat) -> bool:
-        return self._spare > 0 and may_yield(seat, self._tiers, self._now)
+        return self._spare > 0 and may_yield(seat, self._tiers)
 
     def _take(self, heir: Heir, option: _Option) -> Seating:
         seat, loads = option.seat, heir.lane not in option.seat.warm
@@ -154,7 +152,7 @@ class Seater:
         return Seating(heir, seat.gpu.name, victim, loads, _words(heir, option, loads))
 
 
-def may_yield(seat: Seat, tiers: Mapping[str, TierRule], now: float) -> bool:
+def may_yield(seat: Seat, tiers: Mapping[str, TierRule]) -> bool:
     """Whether the job there may be asked for its GPU."""
     job = seat.job
     if job is None or job.order or seat.promised:

@@ -42,7 +42,7 @@ def take_seats(
     costs: Costs,
     now: float,
 ) -> list[Seat]:
-    """The seats of these GPUs. ``running``: GPU name -> its job; ``promised``: names with a chosen next job."""
+    """The seats of these GPUs. ``running``: GPU name -> job; ``promised``: names with a chosen next job."""
     chosen = frozenset(promised)
     return [
         _seat(gpu, running.get(gpu.name), gpu.name in chosen, desired.get(gpu.name), lanes, costs, now)

@@ -50,8 +50,8 @@ def ordered(
 ) -> tuple[str, ...]:
     """Queues of a GPU that serves these lanes: tier by tier, within one the lanes with the lowest rank first.
 
-    Each lane has the queue of the GPU's own class and those of ``needs(tier, lane)``, the classes that waiting
-    jobs of it were placed on. ``rank(tier, lane)``: what comes first.
+    Each lane has the queue of the GPU's own class and those of ``needs(tier, lane)``, the classes that its
+    waiting jobs were placed on. ``rank(tier, lane)``: what comes first.
     """
     own = list(lanes)
     return tuple(

@@ -1,7 +1,7 @@
 """How many GPUs of each class each lane should have: a linear program, solved every few seconds.
 
-Over x[class, demand] (GPUs at work on it), new replicas z[class, lane] >= x - warm, served work s <= demand, and
-for each tier the fraction theta <= 1 of its demand that every lane gets at least:
+Over x[class, demand] (GPUs at work on it), new replicas z[class, lane] >= x - warm, served work s <= demand,
+and for each tier the fraction theta <= 1 of its demand that every lane gets at least:
 
     maximise  sum of weight[tier] * theta[tier] * demand[tier] + 0.3 * s - price[class] * load_s / 30 s * z
 
@@ -43,7 +43,7 @@ def targets(
     lanes: Mapping[str, LaneSpec],
     tiers: Iterable[TierRule],
 ) -> Table:
-    """GPUs per class and lane. ``gpus``: class -> how many; ``warm``: class -> lane -> GPUs with its weights."""
+    """GPUs per class and lane. ``gpus``: class -> how many; ``warm``: class -> lane -> GPUs that have it."""
     program = LinearProgram()
     at_work = _at_work(program, wanted, gpus, lanes)
     _replicas(program, at_work, warm, lanes)

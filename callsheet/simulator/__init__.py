@@ -1,1 +1,1 @@
-"""Replays traffic through the same policy and controllers that run live, on a virtual clock. No Celery, no Redis."""
+"""Replays traffic through policy and controllers on a virtual clock, without Celery and Redis."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Axis:
     def ticks(self) -> list[tuple[float, str]]:
         """Round values on the axis, with their labels."""
         values = self._powers() if self.log else self._rounds()
-        return [(value, f"{value:,g}") for value in values]
+        return [(value, _short(value)) for value in values]
 
     def _scale(self, value: float) -> float:
         return math.log10(value) if self.log else value
@@ -50,6 +50,14 @@ def log(label: str, low: float, high: float) -> Axis:
     """A logarithmic axis from ``low``, a power of ten, to the power of ten at or above ``high``."""
     power = max(math.ceil(math.log10(max(high, low))), round(math.log10(low)) + 1)
     return Axis(label, low, 10.0**power, log=True)
+
+
+def _short(value: float) -> str:
+    """At most five characters: ``2.5``, ``1,000``, ``40k``, ``1M``."""
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= 10_000.0 and value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:,g}"
 
 
 def _step(least: float) -> float:

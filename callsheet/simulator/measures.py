@@ -30,7 +30,7 @@ class Measures:
     moved_queues: int  # changes of subscriptions inside the window
     wait_s: Mapping[str, Spread]  # tier -> from arrival to first start
     turnaround_s: Mapping[str, Spread]  # tier -> from arrival to end
-    fluid_wait_s: Mapping[str, Spread]  # tier -> lower bound of wait_s
+    fluid_wait_s: Mapping[str, Spread]  # tier -> of the same traffic as a fluid, see fluid.py
     drain_s: float | None  # the longest over the spikes; None without one, or when one never drains
     fluid_drain_s: float | None  # the same of the fluid
     jain: float | None  # the worst over tiers; None when no tier has two tenants that always have work
@@ -50,7 +50,7 @@ class Measures:
 
 def measure(scenario: Scenario, result: Result) -> Measures:
     """The measures of a run of ``scenario``. Raises SettingsError for traffic that holds no work."""
-    lives, bound = result.lives, fluid(scenario)
+    lives, flow = result.lives, fluid(scenario)
     offered_s = sum(work_by_model(scenario.arrivals).values())
     done_s = sum(life.done_s for life in lives)
     tiers = [tier.name for tier in scenario.tiers]
@@ -58,7 +58,7 @@ def measure(scenario: Scenario, result: Result) -> Measures:
     fair = {tier: jain(list(parts.get(tier, {}).values())) for tier in tiers}
     return Measures(
         policy=result.policy,
-        goodput=done_s / min(offered_s, bound.capacity * scenario.window_s),
+        goodput=done_s / min(offered_s, flow.capacity * scenario.window_s),
         **_shares(scenario, result),
         loads=result.loads,
         preemptions=result.preemptions,
@@ -66,9 +66,9 @@ def measure(scenario: Scenario, result: Result) -> Measures:
         moved_queues=result.moved_queues,
         wait_s=_spreads(tiers, lives, lambda life: life.started_at),
         turnaround_s=_spreads(tiers, lives, lambda life: life.ended_at),
-        fluid_wait_s={tier: spread(bound.tiers[tier].waits_s) for tier in tiers},
+        fluid_wait_s={tier: spread(flow.tiers[tier].waits_s) for tier in tiers},
         drain_s=_drain_s(scenario, lives),
-        fluid_drain_s=_fluid_drain_s(scenario, bound),
+        fluid_drain_s=_fluid_drain_s(scenario, flow),
         jain=min((index for index in fair.values() if index is not None), default=None),
         jain_by_tier=fair,
         jain_tenants={tier: len(parts.get(tier, {})) for tier in tiers},
@@ -79,7 +79,7 @@ def measure(scenario: Scenario, result: Result) -> Measures:
         offered_s=offered_s,
         done_s=done_s,
         redone_s=sum(life.redone_s for life in lives),
-        capacity=bound.capacity,
+        capacity=flow.capacity,
         ended_s=result.ended_s,
         took_s=result.took_s,
     )
@@ -115,5 +115,5 @@ def _drain_s(scenario: Scenario, lives: list[Life]) -> float | None:
     return max(known) if known and len(known) == len(found) else None
 
 
-def _fluid_drain_s(scenario: Scenario, bound: Fluid) -> float | None:
-    return max((bound.drain_s(spike) for spike in scenario.spikes), default=None)
+def _fluid_drain_s(scenario: Scenario, flow: Fluid) -> float | None:
+    return max((flow.drain_s(spike) for spike in scenario.spikes), default=None)

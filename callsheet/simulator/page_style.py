@@ -27,7 +27,7 @@ svg{display:block;width:100%;height:auto}
 .band{fill:var(--c);stroke:none}.shade{fill:var(--soft)}
 .grid{stroke:var(--soft);stroke-width:1}.tick,.label{fill:var(--quiet);font-size:12px}
 .tick{font-variant-numeric:tabular-nums}.x,.label{text-anchor:middle}.y{text-anchor:end}
-.bound{--c:var(--quiet);stroke-dasharray:1 3}
+.fluid{--c:var(--quiet);stroke-dasharray:1 3}
 .scroll{overflow-x:auto;margin:.5rem 0}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.875rem}
 th,td{padding:.2rem .7rem;text-align:left;white-space:nowrap;border-bottom:1px solid var(--soft)}

@@ -10,7 +10,7 @@ from itertools import accumulate
 from callsheet.simulator.axes import Axis
 
 WIDTH, HEIGHT = 420, 260
-LEFT, RIGHT, TOP, BOTTOM = 54, 14, 10, 44  # margins; axes and their labels stand in them
+LEFT, RIGHT, TOP, BOTTOM = 54, 20, 10, 44  # margins; axes and their labels stand in them
 
 Points = Sequence[tuple[float, float]]
 

@@ -116,7 +116,7 @@ class Replay:
             Settings(),
             depth=self.broker.depth,
             release=self._release_all,
-            deliver=lambda store, job_id: store.mark_delivered(job_id, names=[job_id], token="t"),
+            deliver=_deliver,
             publish=self.broker.publish,
             signal=lambda ticket_id, gpu: self.workers[gpu].yield_soon(ticket_id),
             objects=_no_objects,
@@ -255,7 +255,9 @@ def rough_capacity(scenario: Scenario) -> float:
     return total
 
 
+def _deliver(store: Store, job_id: str) -> bool:
+    return store.mark_delivered(job_id, names=[job_id], token=job_id)
+
+
 def _no_objects() -> NoReturn:
     raise NotImplementedError("a simulation stores nothing")
-
-

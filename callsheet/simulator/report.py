@@ -113,8 +113,8 @@ def percent(value: float | None) -> str:
 
 
 def _waits(one: Measures, tier: str) -> tuple[float | None, ...]:
-    wait, bound, around = one.wait_s[tier], one.fluid_wait_s[tier], one.turnaround_s[tier]
-    fluid = (bound.p95, bound.max)
+    wait, flow, around = one.wait_s[tier], one.fluid_wait_s[tier], one.turnaround_s[tier]
+    fluid = (flow.p95, flow.max)
     return (wait.p50, wait.p95, wait.p99, wait.max, *fluid, around.p50, around.p95, around.max)
 
 

@@ -1,4 +1,4 @@
-"""What a run tells: the life of every job, GPU-seconds by use, samples over time. ``measures.py`` sums it up."""
+"""What a run tells: the life of every job, GPU-seconds by use, samples. ``measures.py`` sums it up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is simulated: fleet, models, tiers, costs, traffic. Frozen; ``reading.py`` makes it from a TOML file."""
+"""What is simulated: fleet, models, tiers, costs, traffic. ``reading.py`` makes it from a TOML file."""
 
 from __future__ import annotations
 

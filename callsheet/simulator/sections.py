@@ -15,21 +15,21 @@ from callsheet.simulator.runs import Outcome
 from callsheet.simulator.scenario import Scenario
 
 USES = ("useful", "loading", "wasted", "idle")
-BOUND = "fluid bound"
+FLUID = "fluid"
 
 
 def waits(scenario: Scenario, outcomes: Sequence[Outcome]) -> str:
     """How long jobs of each tier wait, as distributions."""
-    bound = fluid(scenario).tiers
+    flows = fluid(scenario).tiers
     drawn = []
     for tier in tiers_of(scenario):
-        curves = [(BOUND, bound[tier].waits_s, "bound"), *_waits(tier, outcomes)]
+        curves = [(FLUID, flows[tier].waits_s, "fluid"), *_waits(tier, outcomes)]
         drawn.append((f"Tier {tier}", distribution("Wait", "Jobs", curves)))
     return section(
         "Waits",
         "From arrival to the first step of denoising, weights loaded. A line tells how many jobs wait at "
-        "most so long. The bound is that of a fluid which the whole fleet serves at no cost.",
-        line_legend([*policy_keys(outcomes), (BOUND, "bound")]),
+        "most so long. Fluid: the whole fleet works on one job after the other, tiers in order, at no cost.",
+        line_legend([*policy_keys(outcomes), (FLUID, "fluid")]),
         figures(drawn),
         table(WAIT_COLUMNS, wait_rows([outcome.measures for outcome in outcomes])),
     )

@@ -1,7 +1,8 @@
 """Records to and from flat Redis hashes: every value a string, absent = the field's default.
 
 Beside the fields of :class:`Job`, a job's hash holds ``body_hash``, ``tenant_tag`` (as in keys),
-``idem`` (its idempotency key), ``deadline``, ``not_before``, ``op`` (of its submit), ``deliver_token`` / ``deliver_until`` (who delivers it now), ``checkpoint_step`` and
+``idem`` (its idempotency key), ``deadline``, ``not_before``, ``op`` (of its submit), ``deliver_token`` /
+``deliver_until`` (who delivers it now), ``checkpoint_step`` and
 ``checkpoint_format`` (of the newest checkpoint), and of the running attempt ``renewed_at``, ``extended``
 (leases that it got because the store was away), ``run_useful`` and ``run_loading`` (GPU-seconds). Times have
 six digits: Lua's own number format would cut them.

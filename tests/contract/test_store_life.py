@@ -42,6 +42,8 @@ def test_submit_records_a_pending_job_without_ticket(store: Store, clock: Clock)
         queue=QUEUE,
         steps=8,
         created_at=clock.now,
+        fair_tag=clock.now,
+        start_tag=clock.now,
         canvas=canvas,
     )
     assert store.backlog() == {QUEUE: 1}

@@ -19,6 +19,7 @@ OWNED = {
     "backlog", "published", "held", "deadlines", "running", "undelivered", "ended",
     "jobs_all", "jobs_state", "jobs_tenant", "quotas", "queues", "gpus",
     "gpu_order", "gpu_orders", "witness", "away", "losses", "erasing",
+    "routes", "offered", "works", "leads", "desired",
 }  # fmt: skip
 #: Keys that live as long as a job's record.
 OF_A_JOB = {"job", "events", "attempts", "aliases", "delivered", "alias", "idem"}

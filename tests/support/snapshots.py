@@ -50,10 +50,12 @@ def gpu(gpu_class: str = "a100", index: int = 0, *, warm: Iterable[str] = (), vr
     )
 
 
-def job(name: str = "victim", *, tier: str = "free", of: str = "wan", need: str = "a100", **changes: Any) -> Job:
+def job(
+    name: str = "victim", *, tier: str = "free", of: str = "wan", need: str = "a100", **changes: Any
+) -> Job:
     """A running job in the middle of its steps, that waited no time at all."""
     fields: dict[str, Any] = {"step": 2, "steps": 8, "phase": "denoise", "work_s": 80.0, **changes}
-    times: dict[str, float] = {
+    times: dict[str, Any] = {
         at: fields.pop(at, NOW) for at in ("created_at", "started_at", "claimed_at", "renewed_at")
     }
     return Job(
@@ -99,7 +101,9 @@ def heir(name: str = "pro", *, of: str = "wan", need: str = "l40s", work_s: floa
     return Heir(name, "pro", of, need, work_s, key=NOW)
 
 
-def waiting(queue: str, jobs: int, *, work_s: float = 10.0, key: float = NOW, offered_s: float = 0.0) -> Waiting:
+def waiting(
+    queue: str, jobs: int, *, work_s: float = 10.0, key: float = NOW, offered_s: float = 0.0
+) -> Waiting:
     """A backlog of so many jobs of ``work_s`` each, a second apart."""
     heads = tuple(Head(f"{queue}-{n}", key + n, work_s, key + n) for n in range(jobs))
     return Waiting(queue, jobs, jobs * work_s, offered_s or jobs * work_s, heads)
@@ -165,6 +169,6 @@ def _without(one: Waiting, gone: set[str]) -> Waiting:
 
 
 def needs(queued: Iterable[Waiting], of: str) -> set[str]:
-    """The classes that the waiting jobs of a lane need."""
-    names = [parse_queue(one.queue) for one in queued if one.jobs]
+    """The classes that the backlogs of a lane need, those that are empty now too."""
+    names = [parse_queue(one.queue) for one in queued]
     return {name.gpu_class for name in names if name.lane == of}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from callsheet.cli.run import main
-from callsheet.cli.simulate import POLICIES
+from callsheet.cli.simulate import POLICIES, simulate
 from callsheet.simulator import runs
+from callsheet.simulator.measures import Measures
 from callsheet.simulator.reading import read_scenario
 
 SCENARIO = """
@@ -156,3 +158,11 @@ def test_help_loads_no_simulator() -> None:
         "sys.exit(any(name.startswith(('callsheet.simulator', 'scipy', 'numpy')) for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_every_measure_and_option_is_documented() -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    options = [option for param in simulate.params for option in param.opts if option.startswith("--")]
+    keys = [field.name for field in fields(Measures)]
+    names = {*options, *keys, *POLICIES} - {"policy", "--output"}
+    assert [name for name in sorted(names) if f"`{name}" not in docs] == []
