@@ -187,6 +187,26 @@ class Keys:
         """Hash: tickets that may be out per queue."""
         return self._key("quotas")
 
+    def routes(self) -> str:
+        """Hash: the queues that tickets of a backlog go to."""
+        return self._key("routes")
+
+    def offered(self) -> str:
+        """Hash: work ever submitted to each backlog."""
+        return self._key("offered")
+
+    def works(self) -> str:
+        """Hash: work in each backlog."""
+        return self._key("works")
+
+    def leads(self) -> str:
+        """Hash: how far the virtual time of each tier is ahead of the clock."""
+        return self._key("leads")
+
+    def tenant(self, tier: str, tenant: str) -> str:
+        """String: virtual time of a tenant's next turn."""
+        return self._key("tenant", tier, tag(tenant))
+
     def desired(self) -> str:
         """Hash: what every worker is to serve."""
         return self._key("desired")

@@ -257,7 +257,7 @@ def _restore(raw: Any, prefix: str, snapshot: dict[str, bytes]) -> None:
     for key in raw.scan_iter(f"{prefix}*"):
         raw.delete(key)
     for key, value in snapshot.items():
-        ttl = 100_000 if ":op:" in key else 0
+        ttl = 100_000 if ":op:" in key or ":tenant:" in key else 0
         _binary(raw).restore(key, ttl, value)
 
 
