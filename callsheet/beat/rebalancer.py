@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from callsheet.beat.controllers import Hands, op
 from callsheet.beat.look import MEMORY, look_at
-from callsheet.routing.demand import PREFIX_S
 from callsheet.routing.queues import direct_queue, parse_queue
-from callsheet.routing.rebalance import TARGETS_S, Plan, rebalance, seat_heirs
+from callsheet.routing.rebalance import Plan, rebalance, seat_heirs
 from callsheet.routing.seating import Seating
 
-HEADS = 1000  # jobs of one backlog's front that a tick with new targets looks at
+HEADS = 1000  # jobs of one backlog's front that a tick looks at
 FRONT = 200  # jobs of one backlog's front that may get a GPU in one tick
 
 
@@ -53,6 +52,3 @@ def seat_one(hands: Hands, seating: Seating) -> bool:
         seating.heir.job_id, direct_queue(seating.gpu), reason=seating.reason, op=op()
     )
     return ticket is not None and hands.publish(ticket)
-
-
-__all__ = ["PREFIX_S", "TARGETS_S", "rebalance_all", "seat_urgent"]

@@ -97,8 +97,8 @@ def _check_alone(others: Sequence[str]) -> None:
 
 
 def _generate(scenario: Path, file: Path, seed: int | None) -> None:
-    from callsheet.simulator.default_trace import default_trace
     from callsheet.simulator.generate import write_trace
+    from callsheet.simulator.reading import default_trace
 
     arrivals = default_trace(scenario, seed)
     write_trace(arrivals, file)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from callsheet.records.jobs import Job
@@ -31,6 +31,18 @@ class Costs:
     save_s: float = 0.1  # a checkpoint, while the GPU waits
     restore_s: float = 0.3  # from a checkpoint
     start_s: float = 0.05  # from the decision to the claim
+
+
+def rough_capacity(gpus: Mapping[str, int], lanes: Iterable[LaneSpec]) -> float:
+    """Reference seconds of work per second: each GPU at its mean speed over the lanes that it can run.
+
+    ``gpus``: class -> how many.
+    """
+    known, total = list(lanes), 0.0
+    for gpu_class, count in gpus.items():
+        speeds = [spec.speed[gpu_class] for spec in known if gpu_class in spec.speed]
+        total += count * sum(speeds) / len(speeds) if speeds else 0.0
+    return total
 
 
 @dataclass(frozen=True, slots=True)

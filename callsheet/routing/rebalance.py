@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from callsheet.records.lanes import Desired, Waiting
 from callsheet.routing import demand, moves
+from callsheet.routing.estimates import rough_capacity
 from callsheet.routing.idle import cold_starts, preloads
-from callsheet.routing.queues import QueueName, parse_queue
+from callsheet.routing.queues import parse_queue
 from callsheet.routing.quotas import quotas_of, routes_of
 from callsheet.routing.residency import Load, Replicas
 from callsheet.routing.seating import Heir, Seater, Seating
@@ -25,7 +26,6 @@ from callsheet.routing.targets import able, targets
 
 TARGETS_S = 5.0  # between two solutions of the linear program
 BUCKET_S = 5.0  # heads of lanes that are closer in time count as equally old
-NONE = (float("inf"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +109,10 @@ def replicas_of(snapshot: Snapshot, memory: Memory) -> Replicas:
 
 def _targets(snapshot: Snapshot, averages: Mapping[str, float]) -> dict[str, dict[str, float]]:
     gpus = Counter(seat.gpu.gpu_class for seat in snapshot.seats)
-    wanted = demand.demands(snapshot.waiting, averages, snapshot.tiers, capacity(snapshot))
+    wanted = demand.demands(
+        snapshot.waiting, averages, snapshot.tiers, rough_capacity(gpus, snapshot.lanes.values())
+    )
     return targets(wanted, gpus, moves.warm_counts(snapshot.seats), snapshot.lanes, snapshot.tiers)
-
-
-def capacity(snapshot: Snapshot) -> float:
-    """Reference seconds of work per second, roughly: each GPU at its mean speed over the lanes."""
-    means: dict[str, float] = {}
-    for gpu_class in {seat.gpu.gpu_class for seat in snapshot.seats}:
-        speeds = [spec.speed[gpu_class] for spec in snapshot.lanes.values() if gpu_class in spec.speed]
-        means[gpu_class] = sum(speeds) / len(speeds) if speeds else 0.0
-    return sum(means[seat.gpu.gpu_class] for seat in snapshot.seats)
 
 
 def _seater(snapshot: Snapshot, replicas: Replicas) -> Seater:
@@ -243,6 +236,3 @@ def _turned(snapshot: Snapshot) -> frozenset[str]:
         (seat for seat in snapshot.seats if not seat.promised), key=lambda seat: (seat.frees_s, seat.gpu.name)
     )
     return frozenset(seat.gpu.name for seat in soonest[:count])
-
-
-__all__ = ["Plan", "QueueName", "rebalance", "seat_heirs"]

@@ -204,18 +204,7 @@ class _Baseline:
             )
 
     def _result(self) -> Result:
-        ledger = self._ledger
-        gpu_s = {kind: ledger.gpu_s[kind] for kind in ("useful", "loading", "wasted")}
-        whole_s = len(self._gpus) * self._scenario.window_s
-        return Result(
-            policy=self._name,
-            lives=ledger.lives,
-            gpu_s=gpu_s | {"idle": whole_s - sum(gpu_s.values())},
-            loads=ledger.loads,
-            preemptions=ledger.preemptions,
-            samples=self._samples,
-            ended_s=max((life.ended_at or 0.0 for life in ledger.lives), default=0.0),
-        )
+        return self._ledger.result(self._name, self._samples, gpus=len(self._gpus))
 
 
 def _doing(gpu: BaselineGpu) -> str:

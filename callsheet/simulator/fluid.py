@@ -1,7 +1,8 @@
-"""A lower bound of waits: work as a fluid that the whole fleet serves at once, at no cost.
+"""Work as a fluid that the whole fleet serves at once, at no cost: what waits are compared with.
 
-Tiers are served in strict order, first come first served inside a tier. Real GPUs also load weights, save and
-restore, and one job holds one GPU: no policy that keeps this order can be much better.
+Tiers are served in strict order, first come first served inside a tier. Under a long queue no policy that
+keeps this order can be much better. It is no strict bound of the time to the start: the
+fluid serves one job after the other, a fleet begins as many as it has GPUs.
 """
 
 from __future__ import annotations
@@ -15,21 +16,11 @@ from callsheet.simulator.scenario import Arrival, Scenario, Spike
 
 
 @dataclass(frozen=True, slots=True)
-class TierWaits:
-    """Waits of one tier: from a job's arrival until its own fluid begins to be served."""
-
-    waits_s: tuple[float, ...]  # of each job, in order of arrival
-    p50_s: float
-    p95_s: float
-    max_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Fluid:
     """What :func:`fluid` tells."""
 
     capacity: float  # seconds of the reference GPU per second, of the traffic's mix
-    tiers: Mapping[str, TierWaits]  # by tier, in order
+    waits_s: Mapping[str, tuple[float, ...]]  # tier -> of each job: from arrival to its own fluid
     arrivals: Sequence[Arrival] = field(repr=False)
 
     def drain_s(self, spike: Spike) -> float:
@@ -65,7 +56,7 @@ def fluid_at(rate: float, tiers: Sequence[str], arrivals: Sequence[Arrival]) -> 
         now_s = arrival.at_s
         lines[arrival.tier].add(arrival)
     _serve(lines, rate, now_s, math.inf)
-    return Fluid(rate, {tier: _summary(line.waits_s) for tier, line in lines.items()}, arrivals)
+    return Fluid(rate, {tier: tuple(line.waits_s) for tier, line in lines.items()}, arrivals)
 
 
 @dataclass(slots=True)
@@ -101,15 +92,6 @@ def _serve(lines: Mapping[str, _Line], rate: float, from_s: float, to_s: float) 
         if from_s >= to_s:
             break
         from_s = line.serve(rate, from_s, to_s)
-
-
-def _summary(waits_s: Sequence[float]) -> TierWaits:
-    ranked = sorted(waits_s) or [0.0]
-
-    def quantile(share: float) -> float:
-        return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
-
-    return TierWaits(tuple(waits_s), quantile(0.5), quantile(0.95), ranked[-1])
 
 
 def _backlog(arrivals: Sequence[Arrival], rate: float, until_s: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from callsheet.simulator.result import Life
+from callsheet.simulator.result import Life, Result, Sample
 from callsheet.simulator.scenario import Scenario
 
 
@@ -38,3 +38,17 @@ class Ledger:
         """A job is done."""
         life.ended_at = at_s
         self.ended += 1
+
+    def result(self, policy: str, samples: list[Sample], *, gpus: int, moved_queues: int = 0) -> Result:
+        """The run as it went, on so many GPUs; what was not used of the window was idle."""
+        gpu_s = {kind: self.gpu_s[kind] for kind in ("useful", "loading", "wasted")}
+        return Result(
+            policy=policy,
+            lives=self.lives,
+            gpu_s=gpu_s | {"idle": gpus * self.window_s - sum(gpu_s.values())},
+            loads=self.loads,
+            preemptions=self.preemptions,
+            moved_queues=moved_queues,
+            samples=samples,
+            ended_s=max((life.ended_at or 0.0 for life in self.lives), default=0.0),
+        )

@@ -66,7 +66,7 @@ def measure(scenario: Scenario, result: Result) -> Measures:
         moved_queues=result.moved_queues,
         wait_s=_spreads(tiers, lives, lambda life: life.started_at),
         turnaround_s=_spreads(tiers, lives, lambda life: life.ended_at),
-        fluid_wait_s={tier: spread(flow.tiers[tier].waits_s) for tier in tiers},
+        fluid_wait_s={tier: spread(flow.waits_s[tier]) for tier in tiers},
         drain_s=_drain_s(scenario, lives),
         fluid_drain_s=_fluid_drain_s(scenario, flow),
         jain=min((index for index in fair.values() if index is not None), default=None),

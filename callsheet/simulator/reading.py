@@ -100,6 +100,19 @@ def read_scenario(
     return _filled(scenario, lineup, arrivals)
 
 
+def default_trace(path: Path, seed: int | None = None) -> tuple[Arrival, ...]:
+    """The traffic that a scenario file makes without a trace, before load, spikes and the fold of models.
+
+    ``read_trace`` would read the same; the same scenario comes of it. ``seed`` goes before the file's. Raises
+    SettingsError that lists every fault of the file.
+    """
+    top = Table("", _toml(path) | ({} if seed is None else {"seed": seed}), [])
+    scenario = _shape(top, path.stem, ())
+    traffic = _traffic(top, read_lineup(top, scenario.fleets))
+    _raise(path, top.faults)
+    return _generated(traffic, scenario)
+
+
 def _toml(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

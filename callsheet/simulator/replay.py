@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from typing import NoReturn
@@ -13,16 +14,17 @@ from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import NewJob
 from callsheet.records.requests import VideoRequest
 from callsheet.routing.classes import KNOWN, smallest_first
-from callsheet.routing.estimates import Costs, LaneSpec
+from callsheet.routing.estimates import Costs, LaneSpec, rough_capacity
 from callsheet.routing.fair import charge_s, delay_s
 from callsheet.routing.fleet import FleetRules
 from callsheet.routing.queues import queue_name
 from callsheet.routing.tiers import TIERS, TierRule
 from callsheet.settings import Settings
 from callsheet.simulator.broker import Broker
+from callsheet.simulator.capacity import runs_on
 from callsheet.simulator.ledger import Ledger
 from callsheet.simulator.result import Result, Sample
-from callsheet.simulator.scenario import Arrival, Model, Scenario
+from callsheet.simulator.scenario import Arrival, Death, Model, Scenario
 from callsheet.simulator.timeline import Timeline
 from callsheet.simulator.worker import Worker, World
 from callsheet.store.memory import MemoryStore
@@ -43,10 +45,11 @@ class Replay:
         self.ledger = Ledger(scenario)
         self.samples: list[Sample] = []
         self._random = random.Random(scenario.seed)  # noqa: S311  not a secret
-        self._tiers = {rule.name: rule for rule in tier_rules(scenario)}
         self._needs = {model.name: needed_class(model, scenario) for model in scenario.models}
-        self._capacity = rough_capacity(scenario)
-        self._urgent_at = -1.0
+        self._rules = fleet_rules(scenario)
+        self._tiers = {rule.name: rule for rule in self._rules.tiers}
+        gpus = {fleet.gpu_class: fleet.count for fleet in scenario.fleets}
+        self._capacity = rough_capacity(gpus, self._rules.lanes.values())
         self._moved = 0
         self._world = World(
             self.timeline,
@@ -88,7 +91,7 @@ class Replay:
     def _new_job(self, index: int, arrival: Arrival) -> NewJob:
         rule, need = self._tiers[arrival.tier], self._needs[arrival.model]
         noise = self._random.gauss(0.0, self.scenario.noise) if self.scenario.noise else 0.0
-        work_s = arrival.work_s * 2.718281828459045**noise
+        work_s = arrival.work_s * math.exp(noise)
         request = VideoRequest(
             "", arrival.model, "", 832, 480, 81, 16, arrival.steps, 5.0, 0, arrival.tier, arrival.tenant
         )
@@ -122,7 +125,7 @@ class Replay:
             objects=_no_objects,
             broker=lambda: None,
             load=lambda gpu, lane: self.workers[gpu].load(lane),
-            fleet=fleet_rules(self.scenario),
+            fleet=self._rules,
         )
 
     def _release_all(self, _store: Store, queue: str) -> int:
@@ -161,8 +164,13 @@ class Replay:
         for death in self.scenario.deaths:
             self.timeline.at(death.at_s, lambda d=death: self._kill(d))  # type: ignore[misc]
 
-    def _kill(self, death: object) -> None:
-        raise NotImplementedError(death)
+    def _kill(self, death: Death) -> None:
+        """Of any GPUs of the class that live; they come back with empty memory, if they do."""
+        alive = [w for w in self.workers.values() if w.alive and w.gpu_class == death.gpu_class]
+        for worker in self._random.sample(alive, min(death.count, len(alive))):
+            worker.die()
+            if death.back_after_s:
+                self.timeline.after(death.back_after_s, worker.come_back)
 
     # -- report
 
@@ -182,19 +190,7 @@ class Replay:
             self.timeline.after(self.scenario.window_s / SAMPLES, self._sample)
 
     def _result(self) -> Result:
-        gpu_s, window = dict(self.ledger.gpu_s), self.scenario.window_s
-        used = sum(gpu_s.get(kind, 0.0) for kind in ("useful", "loading", "wasted"))
-        whole = {kind: gpu_s.get(kind, 0.0) for kind in ("useful", "loading", "wasted")}
-        return Result(
-            policy="callsheet",
-            lives=self.ledger.lives,
-            gpu_s=whole | {"idle": window * len(self.workers) - used},
-            loads=self.ledger.loads,
-            preemptions=self.ledger.preemptions,
-            moved_queues=self._moved,
-            samples=self.samples,
-            ended_s=max((life.ended_at or 0.0 for life in self.ledger.lives), default=0.0),
-        )
+        return self.ledger.result("callsheet", self.samples, gpus=len(self.workers), moved_queues=self._moved)
 
 
 def replay(scenario: Scenario) -> Result:
@@ -224,35 +220,20 @@ def tier_rules(scenario: Scenario) -> tuple[TierRule, ...]:
 
 def fleet_rules(scenario: Scenario) -> FleetRules:
     """What the policy is told of a scenario."""
-    present = {fleet.gpu_class: fleet.vram_gb for fleet in scenario.fleets}
-    lanes = {
-        model.name: LaneSpec(
-            model.name,
-            {c: s for c, s in model.speed.items() if c in present and present[c] >= model.vram_gb},
-            model.vram_gb,
-            model.load_s,
-        )
-        for model in scenario.models
-    }
+    lanes = {}
+    for model in scenario.models:
+        speed = {f.gpu_class: model.speed[f.gpu_class] for f in scenario.fleets if runs_on(model, f)}
+        lanes[model.name] = LaneSpec(model.name, speed, model.vram_gb, model.load_s)
     costs = Costs(save_s=scenario.costs.save_s, restore_s=scenario.costs.restore_s)
     return FleetRules(lanes=lanes, tiers=tier_rules(scenario), costs=costs)
 
 
 def needed_class(model: Model, scenario: Scenario) -> str:
     """The smallest class of the fleet that runs a model. Raises SettingsError when there is none."""
-    able = [f.gpu_class for f in scenario.fleets if f.gpu_class in model.speed and f.vram_gb >= model.vram_gb]
+    able = [fleet.gpu_class for fleet in scenario.fleets if runs_on(model, fleet)]
     if not able:
         raise SettingsError(f"model {model.name} runs on no GPU class of the fleet")
     return smallest_first(name for name in able if name in KNOWN)[0].name
-
-
-def rough_capacity(scenario: Scenario) -> float:
-    """Reference seconds per second of the fleet, each GPU at its mean speed."""
-    total = 0.0
-    for fleet in scenario.fleets:
-        speeds = [m.speed[fleet.gpu_class] for m in scenario.models if fleet.gpu_class in m.speed]
-        total += fleet.count * sum(speeds) / len(speeds) if speeds else 0.0
-    return total
 
 
 def _deliver(store: Store, job_id: str) -> bool:

@@ -20,10 +20,10 @@ FLUID = "fluid"
 
 def waits(scenario: Scenario, outcomes: Sequence[Outcome]) -> str:
     """How long jobs of each tier wait, as distributions."""
-    flows = fluid(scenario).tiers
+    flows = fluid(scenario).waits_s
     drawn = []
     for tier in tiers_of(scenario):
-        curves = [(FLUID, flows[tier].waits_s, "fluid"), *_waits(tier, outcomes)]
+        curves = [(FLUID, flows[tier], "fluid"), *_waits(tier, outcomes)]
         drawn.append((f"Tier {tier}", distribution("Wait", "Jobs", curves)))
     return section(
         "Waits",

@@ -32,7 +32,7 @@ class Fleet(Protocol):
         ...
 
     def desired(self) -> dict[str, Desired]:
-        """What every worker is to serve, by its GPU's name; that GPU need not be alive."""
+        """What every worker is to serve, by its GPU's name. A wish ends with its GPU."""
         ...
 
     def desired_of(self, name: str) -> Desired | None:

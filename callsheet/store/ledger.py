@@ -118,7 +118,8 @@ class Ledger:
 
     def take_turn(self, job: Job, now: float) -> None:
         """The job leaves the backlog: virtual time is at least at its turn, and never goes back."""
-        self.leads[job.tier] = max(self.leads[job.tier], rules.micro(job.fair_tag - now))
+        ahead = job.fair_tag - max(now, job.created_at)  # a clock that stepped back is behind created_at
+        self.leads[job.tier] = max(self.leads[job.tier], rules.micro(ahead))
 
     def move(self, entry: Entry, to: State, kind: str, reason: str, now: float, **changes: Any) -> None:
         """The only way from one state to another. Raises AssertionError for one that the table lacks."""
@@ -209,6 +210,8 @@ class Ledger:
             place.discard(entry.job.id)
         if entry.job.state is State.PENDING:
             self.works[entry.job.queue] -= entry.job.work_s
+            if not self.backlogs[entry.job.queue]:
+                del self.works[entry.job.queue]  # whatever was summed up wrong by rounding ends here
         self.by_state[entry.job.state].discard(entry.job.id)
 
     def _enter(self, entry: Entry) -> None:

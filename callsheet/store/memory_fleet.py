@@ -25,7 +25,7 @@ class MemoryFleet(Steps, Fleet):
         self._quotas: dict[str, int] = {}
         self._routes: dict[str, tuple[str, ...]] = {}
         self._desired: dict[str, Desired] = {}
-        self._memories: dict[str, dict[str, Any]] = {}
+        self._memories: dict[str, tuple[dict[str, Any], float]] = {}  # with the time of their end
         self._gpus: dict[str, tuple[Gpu, float]] = {}  # with the end of its heartbeat
         self._orders: dict[str, GpuOrder] = {}
         self._ticks: defaultdict[str, Tick] = defaultdict(Tick)
@@ -70,11 +70,12 @@ class MemoryFleet(Steps, Fleet):
 
     @once
     def remember(self, name: str, memory: dict[str, Any], *, op: str) -> None:
-        self._memories[name] = copy.deepcopy(memory)
+        self._memories[name] = copy.deepcopy(memory), self._now + rules.MEMORY_TTL_S
 
     @atomic
     def recall(self, name: str) -> dict[str, Any]:
-        return copy.deepcopy(self._memories.get(name, {}))
+        memory, until = self._memories.get(name, ({}, 0.0))
+        return copy.deepcopy(memory) if until > self._now else {}
 
     @atomic
     def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:
@@ -101,10 +102,14 @@ class MemoryFleet(Steps, Fleet):
     @atomic
     def drop_gpu(self, name: str) -> None:
         self._gpus.pop(name, None)
+        self._desired.pop(name, None)
 
     @atomic
     def gpus(self) -> list[Gpu]:
-        self._gpus = {name: row for name, row in sorted(self._gpus.items()) if row[1] > self._now}
+        for name in [name for name, row in self._gpus.items() if row[1] <= self._now]:
+            del self._gpus[name]
+            self._desired.pop(name, None)
+        self._gpus = dict(sorted(self._gpus.items()))
         return [gpu for gpu, _ in self._gpus.values()]
 
     @once

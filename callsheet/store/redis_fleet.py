@@ -82,7 +82,14 @@ class RedisFleet(Fleet):
         self._scripts.beat_gpu(gpu.name, ttl_s=ttl_s, fields=codec.gpu_fields(gpu))
 
     def drop_gpu(self, name: str) -> None:
-        self._pipeline(lambda pipe: pipe.delete(self._keys.gpu(name)).srem(self._keys.gpus(), name))
+        keys = self._keys
+        self._pipeline(
+            lambda pipe: (
+                pipe.delete(keys.gpu(name)),
+                pipe.srem(keys.gpus(), name),
+                pipe.hdel(keys.desired(), name),
+            )
+        )
 
     def gpus(self) -> list[Gpu]:
         return [codec.read_gpu(name, codec.pairs(fields)) for name, fields in sorted(self._scripts.gpus())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callsheet.routing.estimates import Ends, ends
+from callsheet.routing.estimates import Ends, LaneSpec, ends, rough_capacity
 from tests.support.snapshots import NOW, job, lane
 
 WAN = lane("wan", load_s=10.0)  # twice as fast on an H100
@@ -55,3 +55,8 @@ def test_a_lane_that_nobody_knows_runs_as_on_the_reference_gpu() -> None:
 @pytest.mark.xfail(strict=True, reason="frees % step_s is 0 at a boundary")
 def test_right_after_a_step_the_next_one_is_still_to_run() -> None:
     assert ends(job(step=2, step_s=5.0), WAN, "a100", NOW).yields_s == 5.0
+
+
+def test_the_rough_capacity_is_the_mean_speed_of_what_each_gpu_runs() -> None:
+    fast = LaneSpec("fast", {"a100": 1.0, "h100": 3.0})
+    assert rough_capacity({"a100": 2, "h100": 1, "l40s": 5}, [fast, LaneSpec("slow", {"h100": 1.0})]) == 4.0

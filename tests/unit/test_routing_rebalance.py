@@ -10,7 +10,6 @@ from callsheet.records.lanes import Desired
 from callsheet.routing.estimates import Costs
 from callsheet.routing.rebalance import (
     TARGETS_S,
-    capacity,
     heirs_of,
     observe,
     rebalance,
@@ -64,11 +63,6 @@ def test_targets_are_made_anew_when_they_are_due() -> None:
     assert observe(replace(picture, memory=young)).targets == young.targets
     due = replace(young, targets_at=NOW - TARGETS_S)
     assert observe(replace(picture, memory=due)).targets["a100"]["wan"] == pytest.approx(1.0)
-
-
-def test_the_capacity_is_the_mean_speed_of_what_each_gpu_runs() -> None:
-    specs = lanes(lane("wan", speed={"a100": 1.0, "h100": 3.0}), lane("ltx", speed={"h100": 1.0}))
-    assert capacity(snapshot([seat(), seat("h100", 1), seat("l40s", 2)], specs=specs)) == 3.0
 
 
 def test_waiting_jobs_are_counted_by_tier() -> None:

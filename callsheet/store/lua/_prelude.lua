@@ -172,7 +172,11 @@ local function leave(job)
     redis.call('ZREM', (PLACE[job.state](job)), job.id)
   end
   if job.state == 'pending' and job.work_s then
-    redis.call('HINCRBYFLOAT', key.works(), job.queue, '-' .. job.work_s)
+    if redis.call('ZCARD', key.backlog(job.queue)) == 0 then
+      redis.call('HDEL', key.works(), job.queue)  -- what rounding, or an older version's worker, left ends here
+    else
+      redis.call('HINCRBYFLOAT', key.works(), job.queue, '-' .. job.work_s)
+    end
   end
   redis.call('ZREM', key.jobs_state(job.state), job.id)
 end
@@ -227,7 +231,7 @@ end
 -- The tenant's turn that a job took is over: virtual time of its tier is at least there, and never goes back.
 local function take_turn(job)
   local tier = string.match(job.queue, '^[^.]+')
-  local ahead = num(job.fair_tag) - NOW
+  local ahead = num(job.fair_tag) - math.max(NOW, num(job.created_at))  -- a clock may step back
   if ahead > num(redis.call('HGET', key.leads(), tier) or '0') then
     redis.call('HSET', key.leads(), tier, stamp(ahead))
   end
