@@ -64,10 +64,15 @@ def ends(job: Job, spec: LaneSpec | None, gpu_class: str, now: float) -> Ends:
     if job.step_s > 0:
         since = max(now - job.renewed_at, 0.0)
         frees = max((steps - job.step) * job.step_s - since, 0.0)
-        return Ends(frees, frees % job.step_s if frees else 0.0)
+        return Ends(frees, _to_boundary(frees, job.step_s))
     speed = spec.speed.get(gpu_class, 0.0) if spec else 0.0
     step_s = job.work_s / (speed or 1.0) / steps
     begins = job.claimed_at + spec.load_s if spec and job.phase == "load" else job.renewed_at
     waits = begins - now
     frees = max(waits + (steps - max(job.step, job.from_step)) * step_s, 0.0)
-    return Ends(frees, waits + step_s if waits > 0 else (frees % step_s if step_s else 0.0))
+    return Ends(frees, waits + step_s if waits > 0 else _to_boundary(frees, step_s))
+
+
+def _to_boundary(frees_s: float, step_s: float) -> float:
+    """Seconds to the end of the step under way; right at its begin that is a whole one."""
+    return (frees_s % step_s or step_s) if frees_s and step_s else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from callsheet.routing.moves import take
 from callsheet.routing.residency import Load, Replicas
 from callsheet.routing.seats import Seat
-from callsheet.routing.targets import able
+from callsheet.routing.targets import runs
 
 LACKS = 0.5  # GPUs that a lane lacks before an idle GPU loads it for jobs to come
 
@@ -27,7 +27,9 @@ def cold_starts(
         frees = sorted(seat.frees_s for seat in seats if lane in seat.warm or lane == seat.loading)
         for place in range(waiting[lane]):
             otherwise = frees[place] if place < len(frees) else float("inf")
-            seat = _cheapest(idle, replicas, lane, needs) if spec.load_s < otherwise else None
+            if spec.load_s >= otherwise:
+                continue  # that job has a GPU soon; those behind it may not
+            seat = _cheapest(idle, replicas, lane, needs)
             if seat is None:
                 break
             loads.append(_load(idle, seat, replicas, lane, f"jobs of lane {lane} would wait longer"))
@@ -59,7 +61,7 @@ def _cheapest(
     best: tuple[float, float, str] | None = None
     for seat in idle.values():
         gpu_class = seat.gpu.gpu_class
-        if lane in seat.warm or not able(spec, gpu_class, needs.get(lane, gpu_class)):
+        if lane in seat.warm or not runs(spec, seat.gpu, needs.get(lane, gpu_class)):
             continue
         evicted = replicas.evicted(seat, lane)
         if evicted is None or evicted[0] > at_most:

@@ -69,9 +69,7 @@ def _move(free: Iterable[Seat], gpu_class: str, lane: str, lacked: float, replic
 
 def take(gpu: str, gpu_class: str, lane: str, goes: tuple[str, ...], replicas: Replicas, reason: str) -> Load:
     """The decision, counted."""
-    replicas.add(gpu_class, lane)
-    for other in goes:
-        replicas.add(gpu_class, other, -1)
+    replicas.swap(gpu_class, lane, goes)
     return Load(gpu, lane, goes, reason)
 
 

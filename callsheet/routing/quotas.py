@@ -33,6 +33,7 @@ def quotas_of(snapshot: Snapshot) -> dict[str, int]:
         for gpu_class in present:
             if able(snapshot.lanes.get(name.lane), gpu_class, name.gpu_class):
                 found[queue_name(name.tier, gpu_class, name.lane)] = idle[gpu_class, name.lane]
+    for one in snapshot.waiting:
         found[one.queue] = found.get(one.queue, 0) + SPARE
     return found
 

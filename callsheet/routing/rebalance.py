@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from callsheet.records.lanes import Desired, Waiting
 from callsheet.routing import demand, moves
+from callsheet.routing.classes import KNOWN
 from callsheet.routing.estimates import rough_capacity
 from callsheet.routing.idle import cold_starts, preloads
 from callsheet.routing.queues import parse_queue
@@ -71,9 +72,9 @@ def rebalance(snapshot: Snapshot) -> Plan:
     seatings = list(_seater(snapshot, replicas).seat(heirs)) if heirs else []
     taken = {seating.gpu for seating in seatings}
     seats = [seat for seat in snapshot.seats if seat.gpu.name not in taken]
-    loads = _loads(seats, replicas, snapshot)
+    loads = _loads(seats, replicas, snapshot, Counter(seating.heir.lane for seating in seatings))
     return Plan(
-        desired=_desired(snapshot, loads, memory),
+        desired=_desired(snapshot, loads, memory, replicas),
         loads=loads,
         seatings=seatings,
         quotas=quotas_of(snapshot),
@@ -129,18 +130,26 @@ def waiting_jobs(snapshot: Snapshot) -> dict[str, int]:
     return dict(count)
 
 
-def _loads(seats: Sequence[Seat], replicas: Replicas, snapshot: Snapshot) -> list[Load]:
+def _loads(seats: Sequence[Seat], replicas: Replicas, snapshot: Snapshot, seated: Counter[str]) -> list[Load]:
+    """Weights to load for what waits. ``seated``: lane -> jobs that this tick gave a GPU."""
     lanes: Counter[str] = Counter()
     needs: dict[str, str] = {}
     for one in snapshot.waiting:
         name = parse_queue(one.queue)
         lanes[name.lane] += one.jobs
-        if name.lane not in needs or able(snapshot.lanes.get(name.lane), name.gpu_class, needs[name.lane]):
-            needs.setdefault(name.lane, name.gpu_class)
+        if one.jobs and _smaller(name.gpu_class, needs.get(name.lane)):
+            needs[name.lane] = name.gpu_class
+    lanes.subtract(seated)
     loads = cold_starts(seats, replicas, lanes, needs)
     left = _without(seats, loads)
     loads += moves.lane_moves(left, replicas, lanes, needs)
     return loads + preloads(_without(left, loads), replicas, needs)
+
+
+def _smaller(need: str, than: str | None) -> bool:
+    return than is None or (
+        need in KNOWN and than in KNOWN and KNOWN[need].usable_gib < KNOWN[than].usable_gib
+    )
 
 
 def _without(seats: Sequence[Seat], loads: Sequence[Load]) -> list[Seat]:
@@ -148,14 +157,16 @@ def _without(seats: Sequence[Seat], loads: Sequence[Load]) -> list[Seat]:
     return [seat for seat in seats if seat.gpu.name not in gone]
 
 
-def _desired(snapshot: Snapshot, loads: Sequence[Load], memory: Memory) -> dict[str, Desired]:
+def _desired(
+    snapshot: Snapshot, loads: Sequence[Load], memory: Memory, replicas: Replicas
+) -> dict[str, Desired]:
     """What changes of what every worker serves."""
     by_gpu = {load.gpu: load for load in loads}
     ranks = _Ranks(snapshot, memory)
     changed = {}
     for seat in snapshot.seats:
         before = snapshot.desired.get(seat.gpu.name)
-        wish = _wish(seat, by_gpu.get(seat.gpu.name), before, ranks)
+        wish = _wish(seat, by_gpu.get(seat.gpu.name), before, ranks, replicas)
         if before is None or _differ(wish, before):
             changed[seat.gpu.name] = wish
     return changed
@@ -165,14 +176,16 @@ def _differ(one: Desired, other: Desired) -> bool:
     return (one.queues, one.keep, one.load) != (other.queues, other.keep, other.load)
 
 
-def _wish(seat: Seat, load: Load | None, before: Desired | None, ranks: _Ranks) -> Desired:
+def _wish(
+    seat: Seat, load: Load | None, before: Desired | None, ranks: _Ranks, replicas: Replicas
+) -> Desired:
     loading, why = seat.loading, before.why if before else ""
-    keep = tuple(sorted(seat.warm))
+    keep = before.keep if before else ()
     if load is not None:
         loading, why = load.lane, load.reason
-        keep = tuple(lane for lane in keep if lane not in load.evicts)
-    elif loading and before:
-        keep = before.keep
+        keep = replicas.keep_order(seat, seat.warm.difference(load.evicts))
+    elif not loading and set(keep) != seat.warm:
+        keep = replicas.keep_order(seat, seat.warm)
     lanes = {*seat.gpu.resident, *({loading} if loading else ())}
     queues = ranks.queues(seat, lanes)
     return Desired(queues=queues, keep=keep, load=loading, why=why if loading else "")

@@ -34,6 +34,16 @@ class Replicas:
         self.of_class[gpu_class, lane] += more
         self.of_lane[lane] += more
 
+    def swap(self, gpu_class: str, lane: str, goes: Iterable[str]) -> None:
+        """One GPU loads a lane, and others leave it."""
+        self.add(gpu_class, lane)
+        for other in goes:
+            self.add(gpu_class, other, -1)
+
+    def keep_order(self, seat: Seat, lanes: Iterable[str]) -> tuple[str, ...]:
+        """Lanes of a seat, what goes first last."""
+        return tuple(sorted(lanes, key=lambda of: (self._dear(seat, of), of), reverse=True))
+
     def wanted(self, lane: str) -> float:
         """GPUs that the lane should have, of all classes."""
         return max(sum(row.get(lane, 0.0) for row in self.targets.values()), self.cover.get(lane, 0.0))

@@ -14,7 +14,7 @@ from callsheet.records.jobs import Job
 from callsheet.routing.estimates import LaneSpec
 from callsheet.routing.residency import Replicas
 from callsheet.routing.seats import Seat
-from callsheet.routing.targets import able
+from callsheet.routing.targets import runs
 from callsheet.routing.tiers import TierRule
 
 ENDS_SOON_S = 0.5  # a warm GPU that ends no more than so much later is waited for
@@ -87,7 +87,8 @@ class Seater:
     def _decide(self, heir: Heir) -> Seating | None:
         best = min(self._warm(heir), key=_rank, default=None)
         ending = min(self._ending(heir), key=lambda option: option.start_s, default=None)
-        if ending and (best is None or ending.start_s <= best.start_s + ENDS_SOON_S):
+        idle = best is not None and best.kind == "idle"
+        if ending and not idle and (best is None or ending.start_s <= best.start_s + ENDS_SOON_S):
             cold = self._cold(heir) if ending.start_s > COLD_S else None
             if cold is None or cold.start_s + COLD_S >= ending.start_s:
                 self._free.pop(ending.seat.gpu.name)  # its end is counted on: nobody else waits for it
@@ -132,7 +133,7 @@ class Seater:
         return best
 
     def _runs(self, seat: Seat, heir: Heir) -> bool:
-        return able(self._lanes.get(heir.lane), seat.gpu.gpu_class, heir.need)
+        return runs(self._lanes.get(heir.lane), seat.gpu, heir.need)
 
     def _option(self, seat: Seat, heir: Heir, start_s: float, kind: str, worse_s: float = 0.0) -> _Option:
         service_s = self._lanes[heir.lane].service_s(heir.work_s, seat.gpu.gpu_class)
@@ -148,7 +149,8 @@ class Seater:
         if victim is not None:
             self._spare -= 1
         if loads:
-            self._replicas.add(seat.gpu.gpu_class, heir.lane)
+            evicted = self._replicas.evicted(seat, heir.lane)
+            self._replicas.swap(seat.gpu.gpu_class, heir.lane, evicted[1] if evicted else ())
         return Seating(heir, seat.gpu.name, victim, loads, _words(heir, option, loads))
 
 

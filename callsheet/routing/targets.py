@@ -11,9 +11,11 @@ in z is the hysteresis: weights are moved only for what serves more than their l
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from callsheet.records.gpus import Gpu
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.demand import Demand
 from callsheet.routing.estimates import LaneSpec
@@ -34,6 +36,12 @@ def able(spec: LaneSpec | None, gpu_class: str, need: str) -> bool:
     if gpu_class not in KNOWN or need not in KNOWN:
         return gpu_class == need
     return KNOWN[gpu_class].usable_gib >= KNOWN[need].usable_gib
+
+
+def runs(spec: LaneSpec | None, gpu: Gpu, need: str) -> bool:
+    """Whether this very GPU does, which may be a part of a card."""
+    needed_gib = math.floor(KNOWN[need].usable_gib) if need in KNOWN else 0
+    return able(spec, gpu.gpu_class, need) and gpu.vram_gib >= needed_gib
 
 
 def targets(

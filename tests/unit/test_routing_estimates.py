@@ -52,7 +52,6 @@ def test_a_lane_that_nobody_knows_runs_as_on_the_reference_gpu() -> None:
     assert ends(job(step=2, work_s=80.0), None, "a100", NOW).frees_s == 60.0
 
 
-@pytest.mark.xfail(strict=True, reason="frees % step_s is 0 at a boundary")
 def test_right_after_a_step_the_next_one_is_still_to_run() -> None:
     assert ends(job(step=2, step_s=5.0), WAN, "a100", NOW).yields_s == 5.0
 

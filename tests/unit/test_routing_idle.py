@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from callsheet.routing.idle import cold_starts, preloads
 from callsheet.routing.seats import Seat
 from tests.support.snapshots import job, lane, lanes, replicas, seat
@@ -47,7 +45,6 @@ def test_the_gpu_that_loses_least_loads() -> None:
     assert (load.gpu, load.evicts) == ("a100-1@node", ())
 
 
-@pytest.mark.xfail(strict=True, reason="the loop ends at the first job that has a GPU soon")
 def test_the_jobs_behind_the_first_one_would_wait_longer_too() -> None:
     assert started([seat(), seat(index=1, runs=job(), frees_s=1.0)], waiting=5) == ["a100-0@node"]
 

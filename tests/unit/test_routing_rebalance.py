@@ -155,7 +155,6 @@ def test_weights_that_leave_after_a_job_are_not_counted_as_staying() -> None:
     assert [one for one in plan.loads if "wan" in one.evicts] == []
 
 
-@pytest.mark.xfail(strict=True, reason="_loads counts the jobs as waiting that this tick has just seated")
 def test_no_second_gpu_loads_for_a_job_that_was_just_given_one() -> None:
     plan = rebalance(snapshot([seat(index=0), seat(index=1)], [waiting("pro.a100.wan", 1)], specs=SPECS))
     assert [one.gpu for one in plan.seatings] == ["a100-0@node"]
@@ -170,7 +169,6 @@ def test_a_gpu_whose_end_a_pro_job_waits_for_is_not_sent_to_another_lane() -> No
     assert rebalance(picture).loads == []
 
 
-@pytest.mark.xfail(strict=True, reason="needs.setdefault never replaces: the first backlog's class stays")
 def test_an_idle_gpu_loads_for_the_small_jobs_of_a_lane_whose_first_ones_are_large() -> None:
     queued = [waiting("free.a100.wan", 1), waiting("free.l40s.wan", 1)]
     specs = lanes(lane("wan", vram_gb=40.0))
@@ -179,14 +177,12 @@ def test_an_idle_gpu_loads_for_the_small_jobs_of_a_lane_whose_first_ones_are_lar
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="the class of an empty backlog counts as one that jobs need")
 def test_an_idle_gpu_does_not_load_for_jobs_that_it_could_not_run() -> None:
     queued = [waiting("free.l40s.wan", 0), waiting("free.a100.wan", 3)]
     specs = lanes(lane("wan", vram_gb=40.0))
     assert rebalance(snapshot([seat("l40s", 0)], queued, specs=specs)).loads == []
 
 
-@pytest.mark.xfail(strict=True, reason="keep is sorted by name")
 def test_what_goes_first_stands_last() -> None:
     specs = lanes(lane("wan", vram_gb=20.0), lane("ltx", vram_gb=20.0))
     memory = fixed(("wan", 1.0))
