@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from callsheet.beat.controllers import Hands, takers
 from callsheet.records.lanes import Waiting
-from callsheet.routing.queues import worker_of
+from callsheet.routing.placement import homes
+from callsheet.routing.queues import queue_name, worker_of
 from callsheet.routing.seats import Seat, take_seats
 from callsheet.routing.snapshot import Memory, Snapshot
 
@@ -16,11 +17,12 @@ MEMORY = "rebalance"  # name of what one rebalance leaves to the next
 def look_at(hands: Hands, waiting: Sequence[Waiting]) -> Snapshot:
     """Fleet, orders and memory beside what waits."""
     store = hands.store
+    found = seats(hands)
     memory = Memory.from_json(store.recall(MEMORY))
     return Snapshot(
         now=store.now(),
-        seats=seats(hands),
-        waiting=waiting,
+        seats=found,
+        waiting=[*waiting, *_expected(hands, found, {one.queue for one in waiting})],
         lanes=hands.fleet.lanes,
         desired=store.desired(),
         memory=memory,
@@ -41,3 +43,14 @@ def seats(hands: Hands) -> list[Seat]:
         hands.fleet.costs,
         store.now(),
     )
+
+
+def _expected(hands: Hands, present: Sequence[Seat], known: Collection[str]) -> list[Waiting]:
+    """Backlogs that no job has come to yet, so that the first one finds quotas, routes and subscribers."""
+    classes = {seat.gpu.gpu_class for seat in present}
+    found = []
+    for lane, spec in hands.fleet.lanes.items():
+        for gpu_class in homes(classes.intersection(spec.speed)):
+            names = [queue_name(tier.name, gpu_class, lane) for tier in hands.fleet.tiers]
+            found += [Waiting(name, 0, 0.0, 0.0, ()) for name in names if name not in known]
+    return found
