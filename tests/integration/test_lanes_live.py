@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from callsheet import VideoJob, generate_video
 from callsheet.app import app
 from callsheet.records.states import State
+from callsheet.workers.subscriber import RECONCILE_S
 from tests.support.live import Live, until
 from tests.support.valkey import Valkey
 
@@ -70,6 +72,13 @@ def residents(live: Live) -> dict[str, set[str]]:
     return {gpu.name: set(gpu.resident) for gpu in live.store.gpus()}
 
 
+def warm_only(live: Live) -> bool:
+    return all(
+        {queue.split(".", 2)[2] for queue in gpu.queues if queue.count(".") > 1} == set(gpu.resident)
+        for gpu in live.store.gpus()
+    )
+
+
 def test_each_lane_gets_a_gpu_of_its_own_and_workers_serve_what_they_have(live: Live) -> None:
     for lane in LANES:
         assert film(lane).get(timeout=WAIT_S)["model"] == lane
@@ -78,13 +87,7 @@ def test_each_lane_gets_a_gpu_of_its_own_and_workers_serve_what_they_have(live: 
         lambda: sorted(residents(live).values(), key=sorted) == settled, within_s=WAIT_S, what="a lane each"
     )
 
-    def subscriptions_follow() -> bool:
-        return all(
-            {queue.split(".", 2)[2] for queue in gpu.queues if queue.count(".") > 1} == set(gpu.resident)
-            for gpu in live.store.gpus()
-        )
-
-    until(subscriptions_follow, within_s=WAIT_S, what="warm lanes only")
+    until(lambda: warm_only(live), within_s=WAIT_S, what="warm lanes only")
     assert all("free.a100" in gpu.queues for gpu in live.store.gpus())  # small models everywhere
 
 
@@ -95,6 +98,8 @@ def test_a_pro_job_of_a_lane_that_nobody_has_takes_a_gpu_and_loads(live: Live) -
 
 
 def test_an_idle_gpu_loads_by_order_before_the_free_job_comes(live: Live) -> None:
+    until(lambda: warm_only(live), within_s=WAIT_S, what="warm lanes only")
+    time.sleep(RECONCILE_S + 0.1)  # a worker's consumers follow its subscription within so long
     missing = next(lane for lane in (*LANES, "heavy-c") if lane not in set().union(*residents(live).values()))
     job = film(missing)
     job.get(timeout=WAIT_S)

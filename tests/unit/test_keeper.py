@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 import pytest
@@ -34,7 +34,10 @@ class Wants:
         self.saw: list[list[Gpu]] = []
         self.wishes: list[Desired | None] = []
 
-    def look(self, wish: Desired | None, fleet: Callable[[], Iterable[Gpu]]) -> None:
+    def look(
+        self, wish: Desired | None, resident: Collection[str], fleet: Callable[[], Iterable[Gpu]]
+    ) -> None:
+        self.resident = tuple(resident)
         self.wishes.append(wish)
         self.saw.append(list(fleet()))
         self.queues = QUEUES
@@ -357,6 +360,10 @@ def test_what_is_desired_is_served_and_its_weights_are_asked_for(bench: Bench) -
     bench.keeper.look()
     assert [wish.load for wish in bench.wants.wishes if wish] == ["wan"]
     assert bench.ordered == ["wan"]
+    bench.slate.write_running(Running(pid=os.getpid(), resident=("wan",)))
+    bench.clock.advance(1.0)
+    bench.keeper.look()
+    assert bench.wants.resident == ("wan",)
 
 
 def test_a_cordoned_gpu_loads_nothing(bench: Bench) -> None:

@@ -20,21 +20,28 @@ def nobody() -> Iterable[Gpu]:
 
 def test_what_is_desired_is_served_in_its_order() -> None:
     subscriber = Subscriber(gpu("a100"), built_in(), Settings())
-    subscriber.look(Desired(("free.a100", "pro.a100")), nobody)
+    subscriber.look(Desired(("free.a100", "pro.a100")), (), nobody)
     assert subscriber.queues == ("free.a100", "pro.a100")
 
 
 def test_without_a_wish_it_serves_all_that_it_covers_its_lanes_too() -> None:
     subscriber = Subscriber(gpu("a100"), built_in(), Settings())
-    subscriber.look(None, lambda: [gpu("h100")])
+    subscriber.look(None, (), lambda: [gpu("h100")])
     assert f"free.a100.{LANE}" in subscriber.queues
     assert not [queue for queue in subscriber.queues if ".h100" in queue]
 
 
 def test_a_rest_ends_it_until_the_next_look() -> None:
     subscriber = Subscriber(gpu("a100"), built_in(), Settings())
-    subscriber.look(Desired(("pro.a100",)), nobody)
+    subscriber.look(Desired(("pro.a100",)), (), nobody)
     subscriber.rest()
     assert not subscriber.queues
-    subscriber.look(Desired(("pro.a100",)), nobody)
+    subscriber.look(Desired(("pro.a100",)), (), nobody)
     assert subscriber.queues == ("pro.a100",)
+
+
+def test_a_lane_whose_weights_have_left_is_not_served_and_one_on_its_way_is() -> None:
+    subscriber = Subscriber(gpu("a100"), built_in(), Settings())
+    wish = Desired(("pro.a100.left", "pro.a100.here", "pro.a100.comes", "pro.a100"), load="comes")
+    subscriber.look(wish, ("here", "a-small-model"), nobody)
+    assert subscriber.queues == ("pro.a100.here", "pro.a100.comes", "pro.a100")
