@@ -73,7 +73,7 @@ def measure(scenario: Scenario, result: Result) -> Measures:
         jain_by_tier=fair,
         jain_tenants={tier: len(parts.get(tier, {})) for tier in tiers},
         jobs=len(lives),
-        finished=sum(life.ended_at is not None for life in lives),
+        finished=sum(life.ended_at is not None and not life.failed for life in lives),
         refused=sum(life.refused for life in lives),
         crashes=sum(life.crashes for life in lives),
         offered_s=offered_s,

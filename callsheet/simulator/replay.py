@@ -13,6 +13,7 @@ from callsheet.errors import SettingsError
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import NewJob
 from callsheet.records.requests import VideoRequest
+from callsheet.records.states import State
 from callsheet.routing.classes import KNOWN, smallest_first
 from callsheet.routing.estimates import Costs, LaneSpec, rough_capacity
 from callsheet.routing.fair import charge_s, delay_s
@@ -31,6 +32,7 @@ from callsheet.store.memory import MemoryStore
 from callsheet.store.protocol import Store
 
 SAMPLES = 200
+FAILED = 1000  # jobs that one tick of the reaper can fail, with room
 KINDS = {"useful": "useful", "yielding": "useful", "loading": "loading", "wasted": "wasted"}
 
 
@@ -134,7 +136,8 @@ class Replay:
 
     def _tick(self) -> None:
         hands = self.hands
-        controllers.reap(hands)
+        if controllers.reap(hands):
+            self._see_failed()
         seats.take_back(hands)
         before = self.store.desired()
         rebalancer.rebalance_all(hands)
@@ -144,6 +147,13 @@ class Replay:
                 self.workers[name].reconcile()
         controllers.release_all(hands)
         self.timeline.after(self.scenario.costs.tick_s, self._tick)
+
+    def _see_failed(self) -> None:
+        """Jobs that lost too many GPUs: the reaper ended them."""
+        for job in self.store.list_jobs(state=State.FAILED, limit=FAILED).jobs:
+            life = self._world.lives[job.id]
+            if not life.failed:
+                self.ledger.fail(life, self.timeline.now)
 
     def _urgent(self) -> None:
         rebalancer.seat_urgent(self.hands)
