@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from callsheet.beat.controllers import Hands, takers
+from callsheet.beat.controllers import takers
 from callsheet.records.lanes import Waiting
+from callsheet.routing.fleet import FleetRules
 from callsheet.routing.queues import worker_of
 from callsheet.routing.seats import Seat, take_seats
-from callsheet.routing.snapshot import Memory, Snapshot
+from callsheet.routing.snapshot import MEMORY, Memory, Snapshot
+from callsheet.store.protocol import Store
 
-MEMORY = "rebalance"  # name of what one rebalance leaves to the next
+
+class Eyes(Protocol):
+    """What a look needs; the controllers' hands have it."""
+
+    @property
+    def store(self) -> Store:
+        """The records."""
+        ...
+
+    @property
+    def fleet(self) -> FleetRules:
+        """Lanes, tiers and costs."""
+        ...
 
 
-def look_at(hands: Hands, waiting: Sequence[Waiting]) -> Snapshot:
+def look_at(hands: Eyes, waiting: Sequence[Waiting]) -> Snapshot:
     """Fleet, orders and memory beside what waits."""
     store = hands.store
     memory = Memory.from_json(store.recall(MEMORY))
@@ -29,7 +44,7 @@ def look_at(hands: Hands, waiting: Sequence[Waiting]) -> Snapshot:
     )
 
 
-def seats(hands: Hands) -> list[Seat]:
+def seats(hands: Eyes) -> list[Seat]:
     """The GPUs that take jobs."""
     store = hands.store
     return take_seats(

@@ -126,6 +126,7 @@ class Replay:
             broker=lambda: None,
             load=lambda gpu, lane: self.workers[gpu].load(lane),
             fleet=self._rules,
+            keeps_plans=False,
         )
 
     def _release_all(self, _store: Store, queue: str) -> int:

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from callsheet.records.jobs import AttemptRecord, Event, Job
-from callsheet.records.lanes import DIRECT, Head, Waiting
+from callsheet.records.lanes import DIRECT, Before, Head, Turn, Waiting
 from callsheet.records.states import State
 from callsheet.store import rules
 from callsheet.store.ledger import Entry, Ledger, owns
@@ -131,6 +131,24 @@ class MemoryBooks(MemoryFleet):
                     job = ledger.entries[job_id].job
                     out.setdefault(job.queue, []).append(job)
         return [waiting(queue, out.get(queue, []), ledger, heads) for queue in sorted(ledger.offered)]
+
+    @atomic
+    def turn(self, tier: str, tenant: str) -> Turn:
+        virtual = rules.micro(self._now + self._ledger.leads.get(tier, 0.0))
+        return Turn(virtual, max(virtual, self._ledger.turns.get((tier, tenant), 0.0)))
+
+    @atomic
+    def before(self, tier: str, key: float) -> dict[str, Before]:
+        found = {}
+        for queue, ids in sorted(self._ledger.backlogs.items()):
+            if queue.partition(".")[0] == tier and (jobs := ids.count(key)):
+                work_s = self._ledger.works[queue] * jobs / len(ids)
+                found[queue] = Before(jobs, rules.micro(work_s))
+        return found
+
+    @atomic
+    def keyed(self, tenant: str, key: str) -> str:
+        return self._ledger.idem.get((tenant, key), "")
 
     @atomic
     def backlog(self) -> dict[str, int]:
