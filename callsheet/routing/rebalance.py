@@ -18,6 +18,7 @@ from callsheet.routing.idle import cold_starts, preloads
 from callsheet.routing.queues import parse_queue
 from callsheet.routing.quotas import quotas_of, routes_of
 from callsheet.routing.residency import Load, Replicas
+from callsheet.routing.scaling import scale
 from callsheet.routing.seating import Heir, Seater, Seating
 from callsheet.routing.seats import Seat
 from callsheet.routing.shares import lendable, owed
@@ -98,7 +99,16 @@ def observe(snapshot: Snapshot) -> Memory:
     )
     if now - before.targets_at < TARGETS_S:
         return memory
-    return replace(memory, targets_at=now, targets=_targets(snapshot, averages))
+    scaled = scale(
+        now, snapshot.waiting, averages, snapshot.seats, snapshot.lanes, snapshot.tiers, before.needed
+    )
+    return replace(
+        memory,
+        targets_at=now,
+        targets=_targets(snapshot, averages),
+        needed=scaled.needed,
+        wanted=scaled.wanted,
+    )
 
 
 def replicas_of(snapshot: Snapshot, memory: Memory) -> Replicas:
