@@ -14,9 +14,9 @@ from pathlib import Path
 import redis
 
 from benchmarks import plain
-from callsheet import wiring
 from callsheet.app import app
-from callsheet.routing.quotas import quotas
+from callsheet.beat import schedule
+from callsheet.beat.rebalancer import rebalance_all
 from callsheet.settings import Settings
 from callsheet.workers.tiny import build_tiny
 from tests.support.live import READY_S, Live
@@ -60,16 +60,15 @@ def deployed(folder: Path) -> Iterator[Deployment]:
         live.worker(wait=False)
         with _plain_worker(folder, url) as plain_pid:
             live.wait_for_gpu("a100-0@test")
-            _set_quotas(live)
+            _rebalance()
             client = redis.Redis.from_url(url)
             yield Deployment(live, client, live.processes["a100-0"].pid, plain_pid)
             client.close()
 
 
-def _set_quotas(live: Live) -> None:
-    """What a controller does each second; left out here so that nothing else runs."""
-    allowed = quotas(wiring.store().gpus(), live.settings.release_depth)
-    wiring.store().set_quotas(dict(allowed), op=uuid.uuid4().hex)
+def _rebalance() -> None:
+    """What a controller does each second; once here, so that nothing else runs."""
+    rebalance_all(schedule.hands())
 
 
 @contextmanager

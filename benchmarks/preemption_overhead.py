@@ -71,10 +71,10 @@ class Timed(StoreJournal):
         self.used_s = []
         super().begin(lease)
 
-    def step(self, done: int, total: int) -> None:
+    def step(self, done: int, total: int, step_s: float = 0.0) -> None:
         """A step has ended."""
         self.used_s.append(time.process_time())
-        super().step(done, total)
+        super().step(done, total, step_s)
 
     @property
     def step_cpu_s(self) -> float:

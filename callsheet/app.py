@@ -24,6 +24,7 @@ CONTROL_QUEUE = "callsheet.control"  # ticks of the controllers; also the defaul
 INCLUDE = (
     "callsheet.tasks.generate",
     "callsheet.tasks.ticket",
+    "callsheet.tasks.weights",
     "callsheet.tasks.panel",
     "callsheet.beat.schedule",
     "callsheet.workers.boot",

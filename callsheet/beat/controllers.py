@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Job, Ticket
 from callsheet.routing.fleet import FleetRules
 from callsheet.routing.queues import parse_queue, worker_of
-from callsheet.routing.quotas import quotas
 from callsheet.routing.reroute import new_home, stranded
 from callsheet.settings import Settings
 from callsheet.store.protocol import Store
@@ -86,9 +85,10 @@ def reroute(hands: Hands) -> int:
     """Jobs whose queue went unserved for too long move to one that is served and that they fit."""
     store = hands.store
     gpus = takers(store)
-    served = {queue for gpu in gpus for queue in gpu.queues}
     ticketed = [queue for queue in store.published() if not worker_of(queue) and not queue.startswith(PASSED)]
-    unserved = stranded(dict.fromkeys([*store.backlog(), *ticketed]), gpus)
+    looked_at = dict.fromkeys([*store.backlog(), *ticketed])
+    unserved = stranded(looked_at, gpus, hands.fleet.lanes)
+    served = [queue for queue in looked_at if queue not in unserved]
     waiting: list[str] = []
     for queue in hands.patience.exhausted(unserved, served, store.now()):
         if queue in ticketed:  # nobody will ever take those tickets: they are worthless from here on
@@ -96,13 +96,6 @@ def reroute(hands: Hands) -> int:
         waiting += store.backlog_jobs(queue, limit=STRANDED)
     jobs = (job for job in store.get_many(waiting) if job is not None)
     return sum(_move(hands, job, gpus) for job in jobs)
-
-
-def release(hands: Hands) -> int:
-    """Set the quotas that the workers allow and publish up to them."""
-    allowed: Mapping[str, int] = quotas(takers(hands.store), hands.settings.release_depth)
-    hands.store.set_quotas(dict(allowed), op=op())
-    return sum(hands.release(hands.store, queue) for queue in hands.store.backlog() if queue in allowed)
 
 
 def release_all(hands: Hands) -> int:
@@ -125,7 +118,7 @@ def deliver(hands: Hands) -> int:
 
 def _move(hands: Hands, job: Job, gpus: list[Gpu]) -> bool:
     now_in = parse_queue(job.queue)
-    home = new_home(job.need_gib, tier=now_in.tier, lane=now_in.lane, gpus=gpus)
+    home = new_home(job.need_gib, tier=now_in.tier, lane=now_in.lane, gpus=gpus, lanes=hands.fleet.lanes)
     if home is None:
         return False
     return hands.store.reroute(job.id, gpu_class=home.gpu_class, queue=str(home), op=op())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from callsheet.beat.controllers import takers
 from callsheet.records.lanes import Waiting
 from callsheet.routing.fleet import FleetRules
-from callsheet.routing.queues import worker_of
+from callsheet.routing.placement import homes
+from callsheet.routing.queues import queue_name, worker_of
 from callsheet.routing.seats import Seat, take_seats
 from callsheet.routing.snapshot import MEMORY, Memory, Snapshot
 from callsheet.store.protocol import Store
@@ -31,11 +32,12 @@ class Eyes(Protocol):
 def look_at(hands: Eyes, waiting: Sequence[Waiting]) -> Snapshot:
     """Fleet, orders and memory beside what waits."""
     store = hands.store
+    found = seats(hands)
     memory = Memory.from_json(store.recall(MEMORY))
     return Snapshot(
         now=store.now(),
-        seats=seats(hands),
-        waiting=waiting,
+        seats=found,
+        waiting=[*waiting, *_expected(hands, found, {one.queue for one in waiting})],
         lanes=hands.fleet.lanes,
         desired=store.desired(),
         memory=memory,
@@ -56,3 +58,14 @@ def seats(hands: Eyes) -> list[Seat]:
         hands.fleet.costs,
         store.now(),
     )
+
+
+def _expected(hands: Eyes, present: Sequence[Seat], known: Collection[str]) -> list[Waiting]:
+    """Backlogs that no job has come to yet, so that the first one finds quotas, routes and subscribers."""
+    classes = {seat.gpu.gpu_class for seat in present}
+    found = []
+    for lane, spec in hands.fleet.lanes.items():
+        for gpu_class in homes(classes.intersection(spec.speed)):
+            names = [queue_name(tier.name, gpu_class, lane) for tier in hands.fleet.tiers]
+            found += [Waiting(name, 0, 0.0, 0.0, ()) for name in names if name not in known]
+    return found

@@ -12,6 +12,7 @@ from callsheet.app import CONTROL_QUEUE, app
 from callsheet.beat.controllers import Hands
 from callsheet.beat.tick import periods, tick
 from callsheet.errors import Unreachable
+from callsheet.routing.fleet import live_rules
 from callsheet.settings import Settings
 from callsheet.tasks.deliver import deliver
 from callsheet.tasks.publish import TICK, publish, release
@@ -50,6 +51,7 @@ def hands() -> Hands:
             signal=signal_yield,
             objects=wiring.objects,
             broker=broker_client,
+            fleet=live_rules(wiring.catalog(), wiring.settings()),
         ),
     )
 

@@ -1,32 +1,21 @@
-"""Controllers that choose a job's very worker: for heirs of a preemption, and for strict jobs.
+"""Controllers of the direct queues: strict jobs get into one, and promises that came to nothing out of it.
 
-A job that is chosen for a worker gets a ticket in that worker's direct queue, into which the worker looks
+A job that is chosen for a worker has a ticket in that worker's direct queue, into which the worker looks
 first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from callsheet.beat.controllers import Hands, op, takers
+from callsheet.beat.controllers import Hands, op
+from callsheet.beat.look import seats
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Job
-from callsheet.records.requests import PREEMPTING
-from callsheet.routing.preemption import Preemption, Seat, preemptions
 from callsheet.routing.queues import direct_queue, parse_queue, worker_of
+from callsheet.routing.seats import Seat
+from callsheet.routing.targets import runs
 
-LOOKED_AT = 200  # waiting jobs of one queue that one rebalance looks at
 VAIN_S = 3.0  # a promise to a worker that goes on with another job is taken back then
 STRICT_S = 60.0  # a strict job waits so long for a busy worker of its build before another is chosen
-
-
-def rebalance(hands: Hands) -> int:
-    """Waiting jobs of a preempting tier get the GPUs that the rule gives them. Answers how many yield."""
-    hands.store.take_urgent()
-    waiting = _waiting(hands)
-    if not waiting:
-        return 0
-    return sum(_preempt(hands, decision) for decision in preemptions(waiting, seats(hands)))
 
 
 def match(hands: Hands) -> int:
@@ -36,7 +25,9 @@ def match(hands: Hands) -> int:
         return 0
     sent, free = 0, {seat.gpu.name: seat for seat in seats(hands) if not seat.promised}
     for job in parked:
-        fitting = [seat for seat in free.values() if seat.gpu.build == job.build and _holds(seat.gpu, job)]
+        fitting = [
+            seat for seat in free.values() if seat.gpu.build == job.build and _holds(hands, seat.gpu, job)
+        ]
         seat = min(fitting, key=lambda one: one.job is not None, default=None)
         if seat is not None:
             del free[seat.gpu.name]
@@ -55,44 +46,14 @@ def take_back(hands: Hands) -> int:
     return taken
 
 
-def seats(hands: Hands) -> list[Seat]:
-    """The GPUs that take jobs."""
-    store = hands.store
-    at_work = {job.worker: job for job in store.running()}
-    promised = {worker_of(queue) for queue in store.published()}
-    return [Seat(gpu, at_work.get(gpu.name), gpu.name in promised) for gpu in takers(store)]
-
-
-def _waiting(hands: Hands) -> list[Job]:
-    """Jobs that wait in a queue of a preempting tier, with a ticket or without."""
-    store = hands.store
-    ids: list[str] = []
-    for look, queues in ((store.backlog_jobs, store.backlog()), (store.published_jobs, store.published())):
-        for queue in _of_preempting_tiers(queues):
-            ids += look(queue, LOOKED_AT)
-    return [job for job in store.get_many(ids) if job is not None and not job.ended]
-
-
-def _of_preempting_tiers(queues: Iterable[str]) -> list[str]:
-    return [queue for queue in queues if not worker_of(queue) and parse_queue(queue).tier in PREEMPTING]
-
-
-def _preempt(hands: Hands, decision: Preemption) -> bool:
-    victim, gpu, heir = decision.victim, decision.gpu, decision.heir
-    if not hands.store.order(victim.id, victim.attempt, "yield", reason=decision.reason, op=op()):
-        return False  # it has just ended: its GPU is idle
-    hands.signal(victim.ticket_id, gpu.name)
-    _send(hands, heir, gpu, f"job {victim.id} yields to it")
-    return True
-
-
 def _send(hands: Hands, job: Job, gpu: Gpu, reason: str) -> bool:
     ticket = hands.store.assign(job.id, direct_queue(gpu.name), reason=reason, op=op())
     return ticket is not None and hands.publish(ticket)
 
 
-def _holds(gpu: Gpu, job: Job) -> bool:
-    return job.queue in gpu.queues
+def _holds(hands: Hands, gpu: Gpu, job: Job) -> bool:
+    queue = parse_queue(job.queue)
+    return runs(hands.fleet.lanes.get(queue.lane), gpu, queue.gpu_class)
 
 
 def _patience(hands: Hands, queue: str, seat: Seat | None) -> tuple[float, str]:

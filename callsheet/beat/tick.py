@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from callsheet.beat import controllers, janitor, pidbox, seats
+from callsheet.beat import controllers, janitor, pidbox, rebalancer, seats
 from callsheet.beat.controllers import Hands
 from callsheet.errors import Unreachable
 from callsheet.settings import Settings
@@ -51,11 +51,12 @@ ROUNDS: Mapping[str, Round] = {
             seats.take_back,
             controllers.reroute,
             seats.match,
-            controllers.release,
+            rebalancer.rebalance_all,
+            controllers.release_all,
         ),
         busy_s=5.0,
     ),
-    REBALANCE: Round((seats.rebalance,), busy_s=5.0, numbered_s=AT_ONCE_S),
+    REBALANCE: Round((rebalancer.seat_urgent,), busy_s=5.0, numbered_s=AT_ONCE_S),
     "deliver": Round((controllers.deliver,), busy_s=30.0),
     JANITOR: Round(
         (

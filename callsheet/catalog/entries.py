@@ -26,7 +26,14 @@ KEYS: dict[str, str] = {
 } | {"size": "str", "sizes": "tuple[str, ...]"}
 
 #: What may be left out, and what stands for it then.
-OPTIONAL: dict[str, Any] = {"revision": "", "lane": False, "tiling": False, "note": "", "sizes": ()}
+OPTIONAL: dict[str, Any] = {
+    "revision": "",
+    "lane": False,
+    "step_s": 0.0,
+    "tiling": False,
+    "note": "",
+    "sizes": (),
+}
 
 
 class EntryFaults(Exception):

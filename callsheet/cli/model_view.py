@@ -8,7 +8,7 @@ from typing import Any
 from callsheet.cli.table import Column, Table
 from callsheet.errors import NoGpuFits
 from callsheet.records.models import ModelSpec
-from callsheet.routing.fit import need_gib
+from callsheet.routing.fit import default_need_gib
 from callsheet.routing.placement import place
 
 _LIST = (
@@ -22,11 +22,6 @@ _LIST = (
     Column("lane", spare=5),
     Column("note", wraps=True, spare=6),
 )
-
-
-def default_need_gib(spec: ModelSpec) -> float:
-    """GPU memory that a job with the model's defaults needs."""
-    return need_gib(spec, spec.width, spec.height, spec.frames)
 
 
 def smallest_class(spec: ModelSpec) -> str:

@@ -18,23 +18,25 @@ class GpuClass:
     features: int = (
         0  # rank of its generation: 0 fp16 only, 1 bf16, 2 fp8, 3 fp4; a higher one can do all of a lower
     )
+    speed: float = 1.0  # of a denoiser, A100 = 1
 
 
 #: Every known class, by memory. Usable memory: what NVML reports as total, less a bit, as drivers differ.
-#: Prices: rough public on-demand prices; only their order matters.
+#: Prices: rough public on-demand prices; only their order matters. Speeds: rough too, for estimates until a
+#: job's own steps are measured.
 GPU_CLASSES = (
-    GpuClass("t4", 16, 0.20, 14.7, features=0),
-    GpuClass("l4", 24, 0.35, 22.0, features=2),
-    GpuClass("a10g", 24, 0.45, 22.0, features=1),
-    GpuClass("rtx4090", 24, 0.30, 23.5, features=2),
-    GpuClass("rtx5090", 32, 0.45, 31.4, features=3),
-    GpuClass("a100-40g", 40, 0.75, 39.4, features=1),
-    GpuClass("l40s", 48, 0.65, 44.5, features=2),
-    GpuClass("rtx6000ada", 48, 0.60, 47.4, features=2),
-    GpuClass("a100", 80, 1.00, 79.1, features=1),
-    GpuClass("h100", 80, 1.60, 79.1, features=2),
-    GpuClass("h200", 141, 2.20, 139.8, features=2),
-    GpuClass("b200", 180, 3.20, 178.3, features=3),
+    GpuClass("t4", 16, 0.20, 14.7, features=0, speed=0.1),
+    GpuClass("l4", 24, 0.35, 22.0, features=2, speed=0.2),
+    GpuClass("a10g", 24, 0.45, 22.0, features=1, speed=0.25),
+    GpuClass("rtx4090", 24, 0.30, 23.5, features=2, speed=0.6),
+    GpuClass("rtx5090", 32, 0.45, 31.4, features=3, speed=0.8),
+    GpuClass("a100-40g", 40, 0.75, 39.4, features=1, speed=1.0),
+    GpuClass("l40s", 48, 0.65, 44.5, features=2, speed=0.6),
+    GpuClass("rtx6000ada", 48, 0.60, 47.4, features=2, speed=0.55),
+    GpuClass("a100", 80, 1.00, 79.1, features=1, speed=1.0),
+    GpuClass("h100", 80, 1.60, 79.1, features=2, speed=2.0),
+    GpuClass("h200", 141, 2.20, 139.8, features=2, speed=2.1),
+    GpuClass("b200", 180, 3.20, 178.3, features=3, speed=3.5),
 )
 
 

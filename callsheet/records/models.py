@@ -31,5 +31,8 @@ class ModelSpec:
     guidance: float  # default guidance scale
     max_guidance: float  # largest allowed
     license: str  # SPDX id or name of the weights' licence
+    step_s: float = (
+        0.0  # seconds of one denoising step at the default shape on the reference GPU (A100); 0 = unknown
+    )
     tiling: bool = False  # the VAE decodes in tiles: much less memory, slightly other pixels where tiles meet
     note: str = ""  # one line for ``callsheet models``

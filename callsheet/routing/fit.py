@@ -6,7 +6,7 @@ from callsheet.records.models import ModelSpec
 
 OVERHEAD = 1.08  # allocator rounding and fragmentation
 CONTEXT_GB = 1.0  # CUDA context, cuBLAS and cuDNN workspaces
-_GIB_PER_GB = 1e9 / 2**30
+GIB_PER_GB = 1e9 / 2**30
 
 
 def need_gib(spec: ModelSpec, width: int, height: int, frames: int) -> float:
@@ -25,6 +25,11 @@ def need_gib(spec: ModelSpec, width: int, height: int, frames: int) -> float:
     return _formula_gib(spec, share) + measured_more
 
 
+def default_need_gib(spec: ModelSpec) -> float:
+    """GPU memory that a job with the model's defaults needs."""
+    return need_gib(spec, spec.width, spec.height, spec.frames)
+
+
 def _formula_gib(spec: ModelSpec, share: float) -> float:
     activations_gb = max(spec.denoise_gb, spec.decode_gb) * share
-    return ((spec.weights_gb + activations_gb) * OVERHEAD + CONTEXT_GB) * _GIB_PER_GB
+    return ((spec.weights_gb + activations_gb) * OVERHEAD + CONTEXT_GB) * GIB_PER_GB

@@ -24,6 +24,15 @@ def place(need_gib: float, *, fleet: Iterable[str], allowed: Iterable[str] = ())
     raise NoGpuFits(_refusal(need_gib, permitted))
 
 
+def homes(classes: Iterable[str]) -> list[str]:
+    """The classes that :func:`place` may choose in a fleet of these: of equal memory only the cheapest."""
+    found: list[GpuClass] = []
+    for gpu_class in smallest_first(classes):
+        if not found or gpu_class.usable_gib > found[-1].usable_gib:
+            found.append(gpu_class)
+    return [gpu_class.name for gpu_class in found]
+
+
 def fits(need_gib: float, gpu_class: GpuClass) -> bool:
     """Whether a job runs on GPUs of that class."""
     return need_gib <= gpu_class.usable_gib

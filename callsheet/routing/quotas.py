@@ -7,9 +7,7 @@ next one without asking. What waits in the backlog can still change its order, c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
-from callsheet.records.gpus import Gpu
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.queues import parse_queue, queue_name
 from callsheet.routing.snapshot import Snapshot
@@ -18,14 +16,11 @@ from callsheet.routing.targets import able
 SPARE = 1  # tickets beyond those for idle workers
 
 
-def quotas(gpus: Iterable[Gpu], depth: int) -> dict[str, int]:
-    """``depth`` tickets per live worker that subscribes to a queue; queues without a worker are left out."""
-    workers = Counter(queue for gpu in gpus for queue in set(gpu.queues))
-    return {queue: count * depth for queue, count in workers.items()}
-
-
 def quotas_of(snapshot: Snapshot) -> dict[str, int]:
-    """Tickets per queue: one for each idle GPU of its class that has its weights, and one more for all."""
+    """Tickets per queue: one for each idle GPU of its class that has its weights, and one more for all.
+
+    Backlogs that no GPU here runs have none.
+    """
     idle, present = _idle(snapshot), _present(snapshot)
     found: dict[str, int] = {}
     for one in snapshot.waiting:
@@ -34,7 +29,9 @@ def quotas_of(snapshot: Snapshot) -> dict[str, int]:
             if able(snapshot.lanes.get(name.lane), gpu_class, name.gpu_class):
                 found[queue_name(name.tier, gpu_class, name.lane)] = idle[gpu_class, name.lane]
     for one in snapshot.waiting:
-        found[one.queue] = found.get(one.queue, 0) + SPARE
+        name = parse_queue(one.queue)
+        if any(able(snapshot.lanes.get(name.lane), gpu_class, name.gpu_class) for gpu_class in present):
+            found[one.queue] = found.get(one.queue, 0) + SPARE
     return found
 
 

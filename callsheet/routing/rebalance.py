@@ -196,7 +196,7 @@ def _wish(
         keep = replicas.keep_order(seat, seat.warm.difference(load.evicts))
     elif not loading and set(keep) != seat.warm:
         keep = replicas.keep_order(seat, seat.warm)
-    lanes = {*seat.gpu.resident, *({loading} if loading else ())}
+    lanes = {lane for lane in ("", *seat.gpu.resident, loading) if lane in replicas.lanes}
     queues = ranks.queues(seat, lanes)
     return Desired(queues=queues, keep=keep, load=loading, why=why if loading else "")
 

@@ -25,7 +25,7 @@ class Seat:
     yields_s: float  # expected seconds until it could have yielded, its checkpoint saved
     promised: bool  # a ticket in its direct queue: its next job is chosen
     loading: str  # a lane that it loads with no job, or was told to
-    warm: frozenset[str]  # lanes whose weights it has
+    warm: frozenset[str]  # lanes whose weights it has; the shared lane "" counts as such
 
     @property
     def idle(self) -> bool:
@@ -59,7 +59,7 @@ def _seat(
     costs: Costs,
     now: float,
 ) -> Seat:
-    warm = frozenset(gpu.resident)
+    warm = frozenset(lane for lane in ("", *gpu.resident) if lane in lanes)
     load = wish.load if wish and wish.load not in warm else ""
     if job is None:
         left = max(lanes[load].load_s - (now - wish.at), 0.0) if wish and load in lanes else 0.0

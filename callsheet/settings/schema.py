@@ -136,8 +136,32 @@ class Settings:
         "records and results are kept so long after a job's end",
         allowed.number(60, 315_360_000),
     )
-    release_depth: int = _setting(
-        1, "tickets", "tickets that may be out per worker of a queue", allowed.number(1, 1000)
+    pro_share: float = _setting(
+        0.9,
+        "of the GPUs",
+        "guaranteed to pro jobs while they ask for it; the rest of the time it is lent",
+        allowed.number(0, 1),
+    )
+    free_share: float = _setting(
+        0.05,
+        "of the GPUs",
+        "guaranteed to free jobs while they ask for it: pro jobs take no more than the rest",
+        allowed.number(0, 1),
+    )
+    free_longest_wait_s: float = _setting(
+        3600.0,
+        "s",
+        "a free job that waited most of it yields to nobody any more; 0 = no bound",
+        allowed.number(0, 604_800),
+    )
+    max_preemptions: int = _setting(
+        3, "times", "a job yields its GPU so often, then it is protected", allowed.number(0, 1000)
+    )
+    load_gb_per_s: float = _setting(
+        2.0,
+        "GB/s",
+        "how fast workers read weights: what a move of a model is reckoned to cost",
+        allowed.number(0.01, 1000),
     )
     connect_timeout_s: float = _setting(
         3.0, "s", "give up on a server that does not answer", allowed.number(0.1, 4)
@@ -153,7 +177,10 @@ class Settings:
     )
     max_prompt_chars: int = _setting(4000, "characters", "longest prompt", allowed.number(1, 100_000))
     max_resident_models: int = _setting(
-        2, "models", "models whose weights one worker keeps loaded", allowed.number(1, 64)
+        8,
+        "models",
+        "models whose weights one worker keeps loaded, as far as its memory goes",
+        allowed.number(1, 64),
     )
     encode_crf: int = _setting(18, "", "H.264 quality: 0 lossless, 51 worst", allowed.number(0, 51))
     encode_preset: str = _setting("veryfast", "", "H.264 speed against size", allowed.one_of(*PRESETS))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,13 +17,25 @@ from callsheet.catalog import Catalog
 from callsheet.catalog.validate import build_request
 from callsheet.records.jobs import NewJob, Submitted, Ticket
 from callsheet.routing.classes import live_classes
+from callsheet.routing.estimates import rough_capacity
+from callsheet.routing.fair import charge_s, delay_s
 from callsheet.routing.fit import need_gib
+from callsheet.routing.fleet import live_rules
 from callsheet.routing.placement import place
 from callsheet.routing.queues import QueueName
+from callsheet.routing.work import work_s
 from callsheet.settings import Settings
 from callsheet.store.protocol import Store
 
 FLEET_S = 1.0  # how long a look at the live fleet is good for
+
+
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    """The live GPUs, as far as a submit needs them."""
+
+    classes: frozenset[str]
+    capacity: float  # reference seconds of work per second
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +66,8 @@ class Submitter:
     ) -> None:
         self._store, self._catalog, self._settings = store, catalog, settings
         self._publish, self._ask, self._clock = publish, ask, clock
-        self._fleet: tuple[float, frozenset[str]] = (-FLEET_S, frozenset())
+        self._rules = live_rules(catalog, settings)
+        self._looked: tuple[float, _Fleet] = (-FLEET_S, _Fleet(frozenset(), 0.0))
 
     def submit(self, arguments: Mapping[str, Any], extras: Extras = Extras()) -> Submitted:
         """Record one job and release what its queue's quota allows.
@@ -85,7 +99,9 @@ class Submitter:
         )
         spec = self._catalog.get(request.model)
         need = need_gib(spec, request.width, request.height, request.frames)
-        gpu_class = place(need, fleet=self._fleet_classes(), allowed=self._settings.gpu_classes)
+        fleet = self._fleet()
+        gpu_class = place(need, fleet=fleet.classes, allowed=self._settings.gpu_classes)
+        work = work_s(spec, request)
         queue = str(QueueName(request.tier, gpu_class, spec.name if spec.lane else ""))
         return NewJob(
             id=extras.task_id or str(uuid.uuid4()),
@@ -94,13 +110,18 @@ class Submitter:
             need_gib=need,
             gpu_class=gpu_class,
             queue=queue,
+            work_s=work,
+            charge_s=charge_s(work, fleet.capacity),
+            delay_s=delay_s(work, self._rules.tier(request.tier).patience_s),
             canvas=dict(extras.canvas or {}),
         )
 
-    def _fleet_classes(self) -> frozenset[str]:
-        """GPU classes of the workers that are alive, looked up at most once a second."""
-        looked_at, classes = self._fleet
+    def _fleet(self) -> _Fleet:
+        """The workers that are alive, looked up at most once a second."""
+        looked_at, fleet = self._looked
         if self._clock() - looked_at >= FLEET_S or self._clock() < looked_at:
-            classes = live_classes(self._store.gpus())
-            self._fleet = (self._clock(), classes)
-        return classes
+            gpus = self._store.gpus()
+            count = Counter(gpu.gpu_class for gpu in gpus)
+            fleet = _Fleet(live_classes(gpus), rough_capacity(count, self._rules.lanes.values()))
+            self._looked = (self._clock(), fleet)
+        return fleet

@@ -24,6 +24,10 @@ class Performer(Protocol):
         """
         ...
 
+    def preload(self, lane: str) -> str:
+        """Load a lane's weights with no job, if that is still desired. Answers what came of it."""
+        ...
+
 
 UNKNOWN = "unknown-format"  # the refusal of a ticket that a newer version wrote
 PASS_ON_S = 0.5  # pause after a round of such tickets

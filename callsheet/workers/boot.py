@@ -29,6 +29,7 @@ from callsheet.settings.sources import GPU_VARIABLE
 from callsheet.tasks.panel import set_flag
 from callsheet.tasks.publish import release
 from callsheet.tasks.ticket import Performer, set_performer
+from callsheet.tasks.weights import order_weights
 from callsheet.workers.keeper import Keeper, Pace
 from callsheet.workers.keeper_thread import KeeperThread
 from callsheet.workers.slate import Running, Slate
@@ -87,6 +88,7 @@ class GpuWorker:
                 max_crashes=settings.max_crashes,
             ),
             refill=lambda queue: release(wiring.store(), queue),
+            load=lambda lane: order_weights(gpu.name, lane),
         )
         set_performer(lambda: self._attendant(gpu))
         set_flag(self._keeper.tell)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from callsheet.records.jobs import Spent
 
+MEASURED = 2  # steps after which their average tells how long the others take
+
 
 @dataclass
 class Clocks:
@@ -14,6 +16,7 @@ class Clocks:
 
     claimed: float = field(default_factory=time.monotonic)
     first_step: float = 0.0  # when the first step that is computed here began
+    steps: int = 0  # that were computed here
     loading_s: float = 0.0  # weights
     restoring_s: float = 0.0  # reading a checkpoint and replaying its steps
 
@@ -26,6 +29,14 @@ class Clocks:
         self.first_step = time.monotonic()
         if resumed:
             self.restoring_s = self.first_step - self.claimed - self.loading_s
+
+    def step_ended(self) -> None:
+        """One more step was computed here. Replayed steps of a resumed job come before and do not count."""
+        self.steps += 1
+
+    def step_s(self) -> float:
+        """Seconds that one step takes, on average; 0 until two of them were measured."""
+        return (time.monotonic() - self.first_step) / self.steps if self.steps >= MEASURED else 0.0
 
     def useful_s(self) -> float:
         """Seconds so far that are neither loading nor restoring."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from callsheet.store.protocol import Lease, Store
-from callsheet.workers.slate import Running, Slate
+from callsheet.workers.slate import LOADING, Running, Slate
 
 
 class Journal(Protocol):
@@ -17,8 +17,8 @@ class Journal(Protocol):
         """An attempt begins."""
         ...
 
-    def step(self, done: int, total: int) -> None:
-        """Steps finished, of how many."""
+    def step(self, done: int, total: int, step_s: float = 0.0) -> None:
+        """Steps finished, of how many; seconds that one takes (0 = not measured yet)."""
         ...
 
     def phase(self, name: str) -> None:
@@ -66,9 +66,9 @@ class SlateJournal:
             )
         )
 
-    def step(self, done: int, total: int) -> None:
-        """Steps finished, of how many."""
-        self._say(replace(self._now, step=done, steps=total))
+    def step(self, done: int, total: int, step_s: float = 0.0) -> None:
+        """Steps finished, of how many, and how fast."""
+        self._say(replace(self._now, step=done, steps=total, step_s=step_s))
 
     def phase(self, name: str) -> None:
         """What it does now."""
@@ -77,6 +77,10 @@ class SlateJournal:
     def loaded(self, loading_s: float) -> None:
         """GPU-seconds spent loading so far."""
         self._say(replace(self._now, loading_s=loading_s))
+
+    def load(self) -> None:
+        """No attempt: weights are loaded for jobs to come."""
+        self._say(Running(pid=os.getpid(), phase=LOADING, resident=self._now.resident, build=self._build))
 
     def decline(self) -> None:
         """The keeper takes the order back."""
@@ -109,9 +113,9 @@ class StoreJournal:
         steps = lease.job.request.steps
         self._now = Running(job_id=lease.job.id, attempt=lease.attempt, token=lease.token, steps=steps)
 
-    def step(self, done: int, total: int) -> None:
-        """Steps finished, of how many."""
-        self._now = replace(self._now, step=done, steps=total)
+    def step(self, done: int, total: int, step_s: float = 0.0) -> None:
+        """Steps finished, of how many, and how fast."""
+        self._now = replace(self._now, step=done, steps=total, step_s=step_s)
         self._renew()
 
     def phase(self, name: str) -> None:
@@ -146,4 +150,5 @@ class StoreJournal:
             steps=now.steps,
             phase=now.phase,
             loading_s=now.loading_s,
+            step_s=now.step_s,
         )

@@ -20,9 +20,11 @@ from typing import Protocol
 
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Spent
+from callsheet.records.lanes import Desired
 from callsheet.store.protocol import Store
 from callsheet.workers.grace import Grace
-from callsheet.workers.slate import Running, Slate
+from callsheet.workers.slate import LOADING, Running, Slate
+from callsheet.workers.weights import WeightsOrder
 
 log = logging.getLogger(__name__)
 
@@ -34,12 +36,12 @@ RANK = {"": 0, "yield": 1, "drain": 2, "leave": 3, "cancel": 4, "fenced": 5}
 
 
 class Watcher(Protocol):
-    """Decides from the live fleet which queues this GPU serves."""
+    """Decides which queues this GPU serves."""
 
     queues: tuple[str, ...]
 
-    def look(self, fleet: Iterable[Gpu]) -> None:
-        """The fleet as it is now."""
+    def look(self, wish: Desired | None, fleet: Callable[[], Iterable[Gpu]]) -> None:
+        """What is desired of it now; without that the live fleet decides."""
         ...
 
     def rest(self) -> None:
@@ -80,6 +82,7 @@ class Keeper:
         subscriber: Watcher,
         pace: Pace,
         refill: Callable[[str], object],
+        load: Callable[[str], object] = lambda _lane: None,
         alive: Callable[[int], bool] | None = None,
         kill: Callable[[int], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -87,6 +90,7 @@ class Keeper:
         self._store, self._slate, self._gpu = store, slate, gpu
         self._subscriber, self._pace, self._refill, self._clock = subscriber, pace, refill, clock
         self._alive, self._kill = alive or process_lives, kill or kill_process
+        self._weights = WeightsOrder(load)
         self._grace = Grace(pace.yield_grace_s, pace.stuck_s)
         self._renewed: tuple[float, Running] = (float("-inf"), Running())
         self._beat_at = float("-inf")
@@ -103,15 +107,16 @@ class Keeper:
         running = self._slate.read_running()
         warm = bool(running.pid) and self._alive(running.pid)
         busy = warm and bool(running.job_id)
+        loading = warm and running.phase == LOADING
         if running.job_id and not warm:
             self._see_lost(running)
         self._tell_lost()
-        self._beat(
-            running if busy else replace(Running(), resident=running.resident, build=running.build), warm
-        )
+        self._beat(running if busy else _idle(running), warm)
         if busy:
             self._give_orders(running)
             self._renew(running)
+        elif loading:
+            self._see_stuck(running, "")
         return BUSY_LOOK_S if busy else IDLE_LOOK_S
 
     def tell(self, ticket_id: str, order: str) -> bool:
@@ -149,6 +154,7 @@ class Keeper:
             steps=running.steps,
             phase=running.phase,
             loading_s=running.loading_s,
+            step_s=running.step_s,
             worker=self._gpu.name,
         )
         self._renewed = (now, running)
@@ -164,10 +170,14 @@ class Keeper:
         """What follows from here and not from the record; then see whether the child obeys."""
         if self._leaving or self._draining:
             self._order(running, "leave" if self._leaving else "drain")
-        order = self._slate.read_order(running.token)
+        self._see_stuck(running, self._slate.read_order(running.token))
+
+    def _see_stuck(self, running: Running, order: str) -> None:
+        """A child that does not obey, or gets nowhere, is killed."""
         why = self._grace.overdue(running, order, self._clock())
         if why and running.token not in self._killed:
-            log.error("job %s: the child %s is killed, since %s", running.job_id, running.pid, why)
+            doing = f"job {running.job_id}" if running.job_id else "loading weights"
+            log.error("%s: the child %s is killed, since %s", doing, running.pid, why)
             self._killed = {running.token: why}
             self._kill(running.pid)
 
@@ -219,7 +229,9 @@ class Keeper:
         if self._cordoned():
             self._subscriber.rest()
         else:
-            self._subscriber.look(self._store.gpus())
+            wish = self._store.desired_of(self._gpu.name)
+            self._subscriber.look(wish, self._store.gpus)
+            self._weights.look(wish, running, now)
         gpu = replace(
             self._gpu,
             job_id=running.job_id,
@@ -238,6 +250,11 @@ class Keeper:
         draining = order is not None and order.action == "draining" and order.give_up_at > 0
         self._draining = draining and order is not None and self._store.now() >= order.give_up_at
         return order is not None
+
+
+def _idle(running: Running) -> Running:
+    """What a child says that runs no job."""
+    return Running(phase=running.phase, resident=running.resident, build=running.build)
 
 
 def process_lives(pid: int) -> bool:

@@ -23,6 +23,7 @@ from callsheet.errors import CallsheetError, StorageError
 from callsheet.records.jobs import Outcome, Ticket
 from callsheet.records.models import ModelSpec
 from callsheet.records.states import State
+from callsheet.routing.fit import GIB_PER_GB, default_need_gib
 from callsheet.settings import Settings
 from callsheet.store.protocol import ClaimRefused, Lease, Store
 from callsheet.workers.beginning import Beginning, find_beginning
@@ -114,7 +115,7 @@ class Performer:
 
     def _produce(self, lease: Lease, clocks: Clocks, keys: FilmKeys) -> Outcome:
         request = lease.job.request
-        pipeline = self._load(self._catalog.get(request.model), clocks)
+        pipeline = self._load(self._catalog.get(request.model), lease.job.need_gib, clocks)
         attempt = self._attempt(lease, pipeline, clocks)
         try:
             frames = self._render(lease, pipeline, attempt)
@@ -197,14 +198,28 @@ class Performer:
         if not owned:
             raise Stopped("fenced")
 
-    def _load(self, spec: ModelSpec, clocks: Clocks) -> LoadedPipeline:
+    def preload(self, model: str) -> None:
+        """Load weights with no job, for jobs to come. Raises what loading raises."""
+        try:
+            spec = self._catalog.get(model)
+            self._get(spec, default_need_gib(spec))
+        finally:
+            self._journal.end(self._resident.names)
+
+    def _load(self, spec: ModelSpec, need_gib: float, clocks: Clocks) -> LoadedPipeline:
         self._journal.phase("load")
         began = time.monotonic()
         try:
-            return self._resident.get(spec.name, lambda: self._load_now(spec))
+            return self._get(spec, need_gib)
         finally:
             clocks.loading_s = time.monotonic() - began
             self._journal.loaded(clocks.loading_s)
+
+    def _get(self, spec: ModelSpec, need_gib: float) -> LoadedPipeline:
+        weights_gib = spec.weights_gb * GIB_PER_GB
+        return self._resident.get(
+            spec.name, lambda: self._load_now(spec), weights_gib=weights_gib, need_gib=need_gib
+        )
 
     def _load_now(self, spec: ModelSpec) -> LoadedPipeline:
         source = str(self._catalog.resolve_source(spec))

@@ -58,7 +58,8 @@ class RunningAttempt:
 
     def on_step(self, done: int, total: int, take: Take) -> None:
         """A step has ended."""
-        self.journal.step(done, total)
+        self.clocks.step_ended()
+        self.journal.step(done, total, self.clocks.step_s())
         order = self.journal.order()
         if order in ("cancel", "fenced"):
             raise Stopped(order)

@@ -16,6 +16,7 @@ from typing import Any
 HALF = 2048  # bytes per side
 _HEAD = struct.Struct("<QI")  # sequence, length of the JSON that follows
 TRIES = 1000
+LOADING = "weights"  # phase of a child that loads weights with no job
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Running:
     queue: str = ""
     step: int = 0
     steps: int = 0
+    step_s: float = 0.0  # seconds that its steps take, once measured
     phase: str = ""
     declined: int = 0  # orders to yield that it could not obey
     loading_s: float = 0.0  # GPU-seconds spent loading so far

@@ -1,13 +1,14 @@
 """Which queues a GPU's worker serves, kept true each second.
 
-Level-triggered: what is wanted follows from who lives in the fleet, and the worker's consumers are made
-equal to it. A lost broadcast, a restart or a reconnect heals by itself.
+Level-triggered: what the last rebalance desired stands in the store, and the worker's consumers are made
+equal to it. A lost broadcast, a restart or a reconnect heals by itself. Until a rebalance has said anything,
+a worker serves all that its GPU covers.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from celery import bootsteps
@@ -15,8 +16,9 @@ from celery import bootsteps
 from callsheet.catalog import Catalog
 from callsheet.order import SubscriptionOrder
 from callsheet.records.gpus import Gpu
+from callsheet.records.lanes import Desired
 from callsheet.routing.classes import KNOWN
-from callsheet.routing.fit import need_gib
+from callsheet.routing.fit import default_need_gib
 from callsheet.routing.queues import direct_queue
 from callsheet.routing.subscription import subscribe
 from callsheet.settings import Settings
@@ -35,9 +37,12 @@ class Subscriber:
         self._lanes = own_lanes(catalog)
         self.queues: tuple[str, ...] = ()
 
-    def look(self, fleet: Iterable[Gpu]) -> None:
-        """Decide anew from the GPUs that are alive: the classes of the fleet that this GPU covers."""
-        classes = self._settings.gpu_classes or {gpu.gpu_class for gpu in fleet}
+    def look(self, wish: Desired | None, fleet: Callable[[], Iterable[Gpu]]) -> None:
+        """Decide anew: as desired; without a wish, the classes of the live fleet that this GPU covers."""
+        if wish is not None:
+            self.queues = wish.queues
+            return
+        classes = self._settings.gpu_classes or {gpu.gpu_class for gpu in fleet()}
         self.queues = subscribe(
             self._gpu.gpu_class,
             self._gpu.vram_gib,
@@ -68,7 +73,7 @@ def own_lanes(catalog: Catalog) -> frozenset[tuple[str, str]]:
         for spec in catalog
         if spec.lane
         for gpu_class in KNOWN.values()
-        if gpu_class.usable_gib >= need_gib(spec, spec.width, spec.height, spec.frames)
+        if gpu_class.usable_gib >= default_need_gib(spec)
     )
 
 

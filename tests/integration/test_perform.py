@@ -44,9 +44,9 @@ class Recording(StoreJournal):
         self.leases.append(lease)
         super().begin(lease)
 
-    def step(self, done: int, total: int) -> None:
+    def step(self, done: int, total: int, step_s: float = 0.0) -> None:
         self.at.pop(done, lambda: None)()
-        super().step(done, total)
+        super().step(done, total, step_s)
 
     def phase(self, name: str) -> None:
         self.phases.append(name)

@@ -13,9 +13,9 @@ from callsheet.records.gpus import Gpu
 from callsheet.records.models import ModelSpec
 from callsheet.routing.classes import KNOWN, covers
 from callsheet.routing.fit import need_gib
+from callsheet.routing.fleet import SHARED
 from callsheet.routing.placement import fits, place
 from callsheet.routing.queues import QueueName, parse_queue
-from callsheet.routing.quotas import quotas
 from callsheet.routing.reroute import new_home, stranded
 from callsheet.routing.subscription import subscribe
 from tests.support.catalogs import built_in
@@ -28,6 +28,7 @@ CLASSES = st.sets(st.sampled_from(sorted(KNOWN)))
 GPUS = st.lists(
     st.builds(gpu, st.sampled_from(sorted(KNOWN)), vram_gib=st.sampled_from([0, 0, 0, 12, 40])), max_size=5
 )
+LANES = {"": SHARED}
 NEED = st.floats(min_value=0.1, max_value=250)
 
 
@@ -90,14 +91,17 @@ def test_a_worker_serves_exactly_what_its_gpu_covers(name: str, vram_gib: int, c
 
 @given(NEED, GPUS)
 def test_a_new_home_is_served_and_fits(need: float, fleet: list[Gpu]) -> None:
-    home = new_home(need, tier="free", gpus=fleet)
+    home = new_home(need, tier="free", lane="", gpus=fleet, lanes=LANES)
     if home is None:
-        queues = {queue for one in fleet for queue in one.queues if queue.startswith("free.")}
-        assert not any(fits(need, KNOWN[parse_queue(queue).gpu_class]) for queue in queues)
+        assert not any(
+            fits(need, known) and one.vram_gib >= int(known.usable_gib)
+            for known in KNOWN.values()
+            for one in fleet
+            if KNOWN[one.gpu_class].usable_gib >= known.usable_gib
+        )
     else:
         assert fits(need, KNOWN[home.gpu_class])
-        assert not stranded([str(home)], fleet)
-        assert quotas(fleet, 2)[str(home)] >= 2
+        assert not stranded([str(home)], fleet, LANES)
 
 
 @given(NEED, GPUS.filter(bool))

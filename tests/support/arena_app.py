@@ -28,12 +28,12 @@ def write_down(folder: Path) -> None:
 
     step = SlateJournal.step
 
-    def noted_step(self: Any, done: int, total: int) -> None:
+    def noted_step(self: Any, done: int, total: int, step_s: float = 0.0) -> None:
         if self._now.phase != "restore":
             line = f"{self._now.job_id} {self._now.attempt} {done}\n"
             with (folder / STEPS_LOG).open("a") as log:
                 log.write(line)
-        step(self, done, total)
+        step(self, done, total, step_s)
 
     SlateJournal.step = noted_step  # type: ignore[method-assign]
 

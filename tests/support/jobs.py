@@ -39,7 +39,13 @@ def request(**changes: Any) -> VideoRequest:
 
 
 def new_job(
-    job_id: str = "", *, queue: str = QUEUE, body: str = "body", canvas: Any = None, **changes: Any
+    job_id: str = "",
+    *,
+    queue: str = QUEUE,
+    body: str = "body",
+    canvas: Any = None,
+    work_s: float = 0.0,
+    **changes: Any,
 ) -> NewJob:
     """A job to submit; further arguments change its request."""
     return NewJob(
@@ -49,6 +55,7 @@ def new_job(
         need_gib=1.5,
         gpu_class=queue.split(".")[1],
         queue=queue,
+        work_s=work_s,
         canvas=canvas or {},
     )
 

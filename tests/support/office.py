@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from callsheet.artifacts.objects import open_objects
+from callsheet.beat import controllers, rebalancer
 from callsheet.beat.controllers import Hands
+from callsheet.catalog import load_catalog
 from callsheet.records.jobs import Ticket
 from callsheet.records.states import State
+from callsheet.routing.fleet import live_rules
 from callsheet.settings import Settings
 from callsheet.store.memory import MemoryStore
 from callsheet.store.protocol import Store
@@ -35,6 +38,7 @@ class Office:
             publish=self.publish,
             objects=lambda: self.objects,
             broker=lambda: None,
+            fleet=live_rules(load_catalog(), Settings()),
             signal=lambda ticket_id, worker: self.signals.append((ticket_id, worker)),
         )
 
@@ -43,8 +47,12 @@ class Office:
 
     def release(self, store: Store, queue: str) -> int:
         tickets = store.release(queue, op=op())
-        self.broker.setdefault(queue, []).extend(tickets)
-        return len(tickets)
+        return sum(self.publish(ticket) for ticket in tickets)
+
+    def rebalance(self) -> int:
+        """What a tick does: the plan, then tickets. Answers how many tickets."""
+        rebalancer.rebalance_all(self.hands)
+        return controllers.release_all(self.hands)
 
     def publish(self, ticket: Ticket) -> bool:
         self.broker.setdefault(ticket.queue, []).append(ticket)

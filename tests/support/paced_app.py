@@ -51,9 +51,9 @@ def slow_down() -> None:
     pace_s, folder = float(os.environ.get(PACE, "0")), Path(os.environ[GATES])
     step, phase = SlateJournal.step, SlateJournal.phase
 
-    def paced_step(self: Any, done: int, total: int) -> None:
+    def paced_step(self: Any, done: int, total: int, step_s: float = 0.0) -> None:
         time.sleep(pace_s)
-        step(self, done, total)
+        step(self, done, total, step_s)
         stand(folder, f"step {done}", self)
 
     def gated_phase(self: Any, name: str) -> None:

@@ -36,10 +36,10 @@ class StageJournal(StoreJournal):
         self.told = ""
         super().begin(lease)
 
-    def step(self, done: int, total: int) -> None:
+    def step(self, done: int, total: int, step_s: float = 0.0) -> None:
         """Steps finished, of how many."""
         self.at.pop(done, lambda: None)()
-        super().step(done, total)
+        super().step(done, total, step_s)
 
     def phase(self, name: str) -> None:
         """What it does now."""

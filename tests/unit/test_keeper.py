@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
 
 from callsheet.errors import Unreachable
 from callsheet.records.gpus import Gpu, GpuOrder
+from callsheet.records.lanes import Desired
 from callsheet.records.states import State
 from callsheet.store.memory import MemoryStore
 from callsheet.store.protocol import Lease
@@ -31,9 +32,11 @@ class Wants:
     def __init__(self) -> None:
         self.queues: tuple[str, ...] = ()
         self.saw: list[list[Gpu]] = []
+        self.wishes: list[Desired | None] = []
 
-    def look(self, fleet: Iterable[Gpu]) -> None:
-        self.saw.append(list(fleet))
+    def look(self, wish: Desired | None, fleet: Callable[[], Iterable[Gpu]]) -> None:
+        self.wishes.append(wish)
+        self.saw.append(list(fleet()))
         self.queues = QUEUES
 
     def rest(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.beat import controllers, seats
+from callsheet.beat import controllers, rebalancer, seats
 from callsheet.beat.seats import STRICT_S, VAIN_S
 from callsheet.beat.tick import tick
 from callsheet.records.gpus import Gpu, GpuOrder
@@ -30,13 +30,15 @@ def join(office: Office, index: int = 0, *, build: str = "") -> Gpu:
     """A live a100."""
     one = replace(gpu("a100", index, queues=QUEUES), build=build)
     office.store.beat_gpu(one, ttl_s=1e6)
+    office.rebalance()
     return one
 
 
 def submit(office: Office, tier: str, **changes: Any) -> str:
-    job = new_job(queue=f"{tier}.a100", tier=tier, **changes)
+    """A job of a minute."""
+    job = new_job(queue=f"{tier}.a100", tier=tier, work_s=60.0, **changes)
     office.store.submit(job, op=op())
-    controllers.release(office.hands)
+    controllers.release_all(office.hands)
     return job.id
 
 
@@ -52,13 +54,13 @@ def test_a_waiting_pro_job_gets_a_busy_gpu_and_its_direct_queue(office: Office) 
     one = join(office)
     victim = run_on(office, one)
     heir = submit(office, "pro")
-    assert seats.rebalance(office.hands) == 1
+    assert rebalancer.seat_urgent(office.hands) == 1
     assert office.store.get(victim.job.id).order == "yield"
     assert office.signals == [(f"{victim.job.id}.1", one.name)]
     (ticket,) = office.broker[direct_queue(one.name)]
     assert (ticket.job_id, ticket.number) == (heir, 2)
     assert office.store.get(heir).home == direct_queue(one.name)
-    assert seats.rebalance(office.hands) == 0  # once is enough
+    assert rebalancer.seat_urgent(office.hands) == 0  # once is enough
 
 
 def test_the_heirs_old_ticket_is_worthless(office: Office) -> None:
@@ -66,15 +68,17 @@ def test_the_heirs_old_ticket_is_worthless(office: Office) -> None:
     run_on(office, one)
     heir = submit(office, "pro")
     old = next(t for t in office.broker["pro.a100"] if t.job_id == heir)
-    seats.rebalance(office.hands)
+    rebalancer.seat_urgent(office.hands)
     assert not isinstance(office.store.claim(old, worker="x", token=op(), lease_s=3), Lease)
 
 
-def test_an_idle_gpu_is_left_to_take_it(office: Office) -> None:
+def test_an_idle_gpu_takes_it_and_nobody_yields(office: Office) -> None:
     run_on(office, join(office))
-    join(office, 1)
-    submit(office, "pro")
-    assert seats.rebalance(office.hands) == 0
+    idle = join(office, 1)
+    heir = submit(office, "pro")
+    assert rebalancer.seat_urgent(office.hands) == 1
+    assert office.store.get(heir).home == direct_queue(idle.name)
+    assert office.signals == []
 
 
 def test_a_cordoned_gpu_is_no_seat(office: Office) -> None:
@@ -82,7 +86,7 @@ def test_a_cordoned_gpu_is_no_seat(office: Office) -> None:
     run_on(office, one)
     office.store.order_gpu(one.name, GpuOrder("cordoned", "me", "dust"), op=op())
     submit(office, "pro")
-    assert seats.rebalance(office.hands) == 0
+    assert rebalancer.seat_urgent(office.hands) == 0
 
 
 def test_who_asks_while_it_runs_gets_another_look(office: Office) -> None:
@@ -109,7 +113,7 @@ def test_a_promise_to_a_dead_worker_goes_back_at_once(office: Office) -> None:
     one = join(office)
     run_on(office, one)
     heir = submit(office, "pro")
-    seats.rebalance(office.hands)
+    rebalancer.seat_urgent(office.hands)
     office.store.drop_gpu(one.name)
     assert seats.take_back(office.hands) == 1
     assert office.state(heir) is State.PENDING
@@ -120,7 +124,7 @@ def test_a_promise_goes_back_when_its_worker_goes_on(office: Office) -> None:
     one = join(office)
     victim = run_on(office, one)
     heir = submit(office, "pro")
-    seats.rebalance(office.hands)
+    rebalancer.seat_urgent(office.hands)
     assert seats.take_back(office.hands) == 0
     office.store.decline(victim.job.id, 1, victim.token, reason="no storage", op=op())
     office.clock.advance(VAIN_S + 0.1)
@@ -132,7 +136,7 @@ def test_a_direct_ticket_that_the_broker_lost_is_healed(office: Office) -> None:
     one = join(office)
     run_on(office, one)
     heir = submit(office, "pro")
-    seats.rebalance(office.hands)
+    rebalancer.seat_urgent(office.hands)
     office.broker.clear()
     office.clock.advance(6.0)
     assert seats.take_back(office.hands) == 1

@@ -32,6 +32,9 @@ class Desk:
         self.performed.append(ticket)
         return self.answer
 
+    def preload(self, lane: str) -> str:
+        return f"loaded {lane}"
+
 
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
