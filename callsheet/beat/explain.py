@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from callsheet.beat.look import Eyes, seats
 from callsheet.records.decisions import LOAD, SERVE, Account, Decision
@@ -15,7 +15,6 @@ from callsheet.routing.outlook import Fit, Outlook, fits, outlook, servers
 from callsheet.routing.queues import lane_of, parse_queue, worker_of
 from callsheet.routing.seating import AGED
 from callsheet.routing.seats import Seat
-from callsheet.routing.tiers import TierRule
 
 NAMED = 20  # decisions that are told of one job, the newest
 GAVE_UP = ("ordered", "handed-back", "lost")  # events that tell why it left a GPU, or is to
@@ -43,6 +42,7 @@ class Explanation:
     job: Job
     now: float  # store time
     chosen: str = ""  # the GPU that was chosen for it
+    chosen_why: str = ""
     place: Place | None = None
     classes: Sequence[Fit] = ()
     gpus: Sequence[Seat] = ()  # that have its weights, the soonest free first
@@ -56,30 +56,32 @@ def explain(eyes: Eyes, job_id: str) -> Explanation:
     """Where a job is, and why. Raises JobNotFound."""
     store = eyes.store
     job, now = store.get(job_id), store.now()
-    left = [event for event in store.events(job.id) if event.kind in GAVE_UP]
+    events = store.events(job.id)
+    left = [event for event in events if event.kind in GAVE_UP]
     if job.ended:
         return Explanation(job, now, left=left)
     spec = eyes.fleet.lanes.get(lane_of(job.queue))
-    fleet, told = seats(eyes), _naming(job, [Account.from_json(plan) for plan in store.plans()])
-    classes = fits(job, fleet, spec)
+    fleet = seats(eyes)
+    told = _naming(job, [Account.from_json(plan) for plan in store.plans()])
+    seen = Explanation(job, now, classes=fits(job, fleet, spec), decisions=told, left=left)
     if job.state is State.RUNNING:
-        here = next((seat for seat in fleet if seat.gpu.name == job.worker), None)
-        gpu_class = here.gpu.gpu_class if here else job.gpu_class
-        expected = ends(job, spec, gpu_class, now)
-        return Explanation(job, now, classes=classes, ends=expected, decisions=told, left=left)
-    able = servers(job, fleet, spec)
-    chosen = worker_of(job.home) if job.state is State.QUEUED else ""
-    if job.state is State.HELD or chosen:
-        return Explanation(job, now, chosen, classes=classes, gpus=able, decisions=told, left=left)
+        here = next((seat.gpu.gpu_class for seat in fleet if seat.gpu.name == job.worker), job.gpu_class)
+        return replace(seen, ends=ends(job, spec, here, now))
+    seen = replace(seen, gpus=servers(job, fleet, spec))
+    if job.state is State.QUEUED and (chosen := worker_of(job.home)):
+        why = next((event.reason for event in reversed(events) if event.kind == "assigned"), "")
+        return replace(seen, chosen=chosen, chosen_why=why)
+    if job.state is State.HELD:
+        return seen
     place = _place(eyes, job, now)
     rules = {rule.name: rule for rule in eyes.fleet.tiers}
-    expected_start = outlook(job, fleet, spec, rules, jobs=place.lane_jobs, work_s=place.lane_work_s)
-    return Explanation(job, now, "", place, classes, able, expected_start, None, told, left)
+    expected = outlook(job, fleet, spec, rules, jobs=place.lane_jobs, work_s=place.lane_work_s)
+    return replace(seen, place=place, expected=expected)
 
 
 def _place(eyes: Eyes, job: Job, now: float) -> Place:
     store, lane = eyes.store, lane_of(job.queue)
-    rule = next((one for one in eyes.fleet.tiers if one.name == job.tier), TierRule(job.tier))
+    rule = eyes.fleet.tier(job.tier)
     waits = store.before(job.tier, job.start_tag) if job.state is State.PENDING else {}
     same_lane = [one for queue, one in waits.items() if parse_queue(queue).lane == lane]
     for tier in eyes.fleet.tiers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from callsheet.beat.controllers import takers
@@ -27,6 +28,14 @@ class Eyes(Protocol):
     def fleet(self) -> FleetRules:
         """Lanes, tiers and costs."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Eyes without hands, for who only looks."""
+
+    store: Store
+    fleet: FleetRules
 
 
 def look_at(hands: Eyes, waiting: Sequence[Waiting]) -> Snapshot:

@@ -82,7 +82,7 @@ def _difference(had: tuple[str, ...], queues: tuple[str, ...]) -> str:
 def _scaled(before: Memory, after: Memory) -> Iterator[Decision]:
     for gpu_class, (gpus, reason) in after.wanted.items():
         if before.wanted.get(gpu_class, (None,))[0] != gpus:
-            yield Decision(SCALE, f"{gpus} GPUs of {gpu_class} wanted: {reason}")
+            yield Decision(SCALE, f"{gpus} of class {gpu_class} wanted: {reason}")
 
 
 def _rounded(targets: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:

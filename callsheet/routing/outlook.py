@@ -82,22 +82,23 @@ def outlook(
 ) -> Outlook:
     """When a waiting job may start. ``jobs``, ``work_s``: what of its lane stands before it.
 
-    From the expected ends of the GPUs that have its weights, or of those that could load them; a tier that
-    preempts also counts on GPUs whose job may yield. What other lanes want of these GPUs, and what is still
-    to come, is left out.
+    From the expected ends of the GPUs that have its weights, and of idle ones that could load them; without
+    any, of all that could. A tier that preempts also counts on GPUs whose job may yield. What other lanes
+    want of these GPUs, and what is still to come, is left out.
     """
+    lane = lane_of(job.queue)
     able_to = [seat for seat in seats if runs(spec, seat.gpu, job.gpu_class)]
     if spec is None or not able_to:
         return Outlook(None, "no GPU that takes jobs can run it")
-    lane = lane_of(job.queue)
-    warm = [seat for seat in able_to if lane in seat.warm or seat.loading == lane]
     rule = tiers.get(job.tier, TierRule(job.tier))
-    starts = [(_free_in(seat, rule, tiers), spec.speed[seat.gpu.gpu_class]) for seat in warm or able_to]
-    loads_s = 0.0 if warm else spec.load_s
-    begun = f"from the expected ends of {len(starts)} GPUs that " + (
-        "have its weights" if warm else f"could load them in {spec.load_s:.0f} s"
-    )
-    return Outlook(_served(starts, jobs, work_s) + loads_s, f"{begun}, and {work_s:.0f} s of work before it")
+    warm = [seat for seat in able_to if lane in seat.warm or seat.loading == lane]
+    cold = [seat for seat in able_to if seat not in warm and (seat.idle or not warm)]
+    starts = [(_free_in(seat, rule, tiers), spec.speed[seat.gpu.gpu_class]) for seat in warm]
+    starts += [(_free_in(seat, rule, tiers) + spec.load_s, spec.speed[seat.gpu.gpu_class]) for seat in cold]
+    told = [f"{len(warm)} with its weights"] if warm else []
+    told += [f"{len(cold)} that could load them in {spec.load_s:.0f} s"] if cold else []
+    begun = f"from when GPUs are free ({', '.join(told)})"
+    return Outlook(_served(starts, jobs, work_s), f"{begun} and {work_s:.0f} s of work before it")
 
 
 def _free_in(seat: Seat, rule: TierRule, tiers: Mapping[str, TierRule]) -> float:

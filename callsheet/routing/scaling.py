@@ -2,15 +2,16 @@
 
     work wanted = rate of arrivals + backlog / horizon          seconds on the reference GPU, per second
 
-by tier, lane and class that its jobs need. A tier's backlog shall be served within the horizon: short for a
-tier that preempts, a part of the longest wait for others. While other tiers demand what they are guaranteed,
-a tier has no more than the rest of the GPUs: its work is raised by that. The work goes first to the classes
-that are there, those first that cost least for it, and what is left to the one that costs least of all. No
-GPU is at work all the time, hence ``BUSY``.
+by tier, lane and class that its jobs need; no waiting job keeps more than one GPU at work. A tier's backlog
+shall be served within the horizon: short for a tier that preempts, a part of the longest wait for others.
+While other tiers take what they are guaranteed, a tier gets by with the rest: where that is too little, more
+is wanted. The work goes first to the classes that are there, those first that cost least for it, and what is
+left to the one that costs least of all. No GPU is at work all the time, hence ``BUSY``.
 
-More is wanted at once; fewer only when ten minutes have passed in which no more were needed, so that a number
-does not follow each gust of arrivals. An autoscaler is to read ``Memory.wanted`` (what ``callsheet rebalance
---dry-run`` shows as GPUs wanted), add GPUs up to it, and drain those beyond it. Nothing here does that yet.
+More is wanted at once; fewer only when ten minutes were watched in which no more were needed, so that a
+number does not follow each gust of arrivals. An autoscaler is to read ``Memory.wanted`` (what ``callsheet
+rebalance --dry-run`` shows as GPUs wanted), add GPUs up to it, and drain those beyond it. Nothing here does
+that yet.
 """
 
 from __future__ import annotations
@@ -58,9 +59,10 @@ def scale(
 ) -> Scale:
     """GPUs wanted per class. ``averages``: queue -> work per second; ``before``: ``needed`` of last time."""
     have = Counter(seat.gpu.gpu_class for seat in seats)
-    exact = gpus_for(work_wanted(list(waiting), averages, tiers), have, lanes)
+    exact = gpus_for(work_wanted(list(waiting), averages, have, lanes, tiers), have, lanes)
     due = {c: math.ceil(exact.get(c, 0.0) / BUSY - EXACT) for c in {*have, *exact}}
-    needed = {c: rows for c, rows in peaks(now, before, due).items() if c in due or any_of(rows)}
+    seen = {c: due[c] if c in before else max(due[c], have[c]) for c in due}  # a new class is watched first
+    needed = {c: rows for c, rows in peaks(now, before, seen).items() if c in due or any_of(rows)}
     most = {c: int(gpus) for c, gpus in sorted(cover(needed).items())}
     return Scale({c: (gpus, _why(gpus, due.get(c, 0), have[c])) for c, gpus in most.items()}, needed)
 
@@ -71,22 +73,42 @@ def any_of(rows: Iterable[tuple[float, float]]) -> bool:
 
 
 def work_wanted(
-    waiting: Sequence[Waiting], averages: Mapping[str, float], tiers: Sequence[TierRule]
+    waiting: Sequence[Waiting],
+    averages: Mapping[str, float],
+    have: Mapping[str, int],
+    lanes: Mapping[str, LaneSpec],
+    tiers: Sequence[TierRule],
 ) -> dict[Pair, float]:
     """Work per second by lane and need, seconds on the reference GPU."""
-    of_tier: dict[str, defaultdict[Pair, float]] = {rule.name: defaultdict(float) for rule in tiers}
-    horizons = {rule.name: horizon_s(rule) for rule in tiers}
+    rules = {rule.name: rule for rule in tiers}
+    due: defaultdict[Pair, dict[str, float]] = defaultdict(dict)  # by tier, in time
+    most: defaultdict[Pair, dict[str, float]] = defaultdict(dict)  # by tier, all its jobs at work at once
     for one in waiting:
-        name = parse_queue(one.queue)
-        per_s = averages.get(one.queue, 0.0) + one.work_s / horizons.get(name.tier, HORIZON_S)
-        if name.tier in of_tier and per_s > 0:
-            of_tier[name.tier][name.lane, name.gpu_class] += per_s
-    shares = {rule.name: rule.share for rule in tiers if of_tier[rule.name]}
-    wanted: dict[Pair, float] = {}
-    for pair in {pair for work in of_tier.values() for pair in work}:
-        alone = (of_tier[t][pair] / (1.0 - _others(shares, t)) for t in shares if pair in of_tier[t])
-        wanted[pair] = max(sum(work.get(pair, 0.0) for work in of_tier.values()), *alone)
+        name, rate = parse_queue(one.queue), averages.get(one.queue, 0.0)
+        rule, pair = rules.get(name.tier), (name.lane, name.gpu_class)
+        at_once = one.jobs * _fastest(pair, have, lanes)
+        if rule is not None and rate + at_once > 0:
+            due[pair][rule.name] = rate + min(one.work_s / horizon_s(rule), at_once)
+            most[pair][rule.name] = rate + at_once
+    shares = {name: rules[name].share for row in due.values() for name in row}
+    return {pair: _shared(row, most[pair], shares) for pair, row in due.items()}
+
+
+def _shared(due: Mapping[str, float], most: Mapping[str, float], shares: Mapping[str, float]) -> float:
+    """Work wanted for all tiers, so that each gets by while the others take what they are guaranteed."""
+    wanted = sum(due.values())
+    for tier, own in due.items():
+        others = min(sum(share for name, share in shares.items() if name != tier), OTHERS)
+        taken = sum(work for name, work in most.items() if name != tier)
+        wanted = max(wanted, min(own / (1.0 - others), own + taken))
     return wanted
+
+
+def _fastest(pair: Pair, have: Mapping[str, int], lanes: Mapping[str, LaneSpec]) -> float:
+    """Work per second of the fastest class that can do it: of those that are there, if any can."""
+    able_to = _cheapest_first(pair, lanes)
+    present = [gpu_class for gpu_class in able_to if gpu_class in have]
+    return max((lanes[pair[0]].speed[gpu_class] for gpu_class in present or able_to), default=0.0)
 
 
 def horizon_s(rule: TierRule) -> float:
@@ -94,11 +116,6 @@ def horizon_s(rule: TierRule) -> float:
     if rule.preempts:
         return URGENT_S
     return min(HORIZON_S, PART * rule.longest_wait_s) if rule.longest_wait_s else HORIZON_S
-
-
-def _others(shares: Mapping[str, float], tier: str) -> float:
-    """What the other tiers with work are guaranteed of the GPUs."""
-    return min(sum(share for name, share in shares.items() if name != tier), OTHERS)
 
 
 def gpus_for(
@@ -137,9 +154,9 @@ def _price(gpu_class: str) -> float:
 
 
 def _why(wanted: int, needed: int, have: int) -> str:
-    there = f"{have} are there"
+    there = "none is there" if not have else f"{have} {'is' if have == 1 else 'are'} there"
     if wanted > needed:
-        return f"{there}; {needed} would do now, and {wanted} were needed within the last ten minutes"
+        return f"{there}; {needed} would do now, fewer are wanted once that held for ten minutes"
     if wanted > have:
         return f"{there}; what comes and waits needs {wanted} to be served in time"
     if wanted < have:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from callsheet.beat.rebalancer import rebalance_all, seat_urgent
-from callsheet.records.decisions import SEAT, SERVE, Account
+from callsheet.records.decisions import SCALE, SEAT, SERVE, Account
 from callsheet.routing.fleet import FleetRules
 from tests.support.jobs import claimed, new_job, op
 from tests.support.office import Office
@@ -35,7 +35,7 @@ def kept(office: Office) -> list[Account]:
 def test_a_tick_keeps_what_it_decided_and_an_idle_one_keeps_nothing(office: Office) -> None:
     office.store.beat_gpu(gpu(warm=["wan"]), ttl_s=60)
     rebalance_all(office.hands)
-    assert [one.kind for one in kept(office)[0].decisions] == [SERVE]
+    assert [one.kind for one in kept(office)[0].decisions] == [SERVE, SCALE]
     rebalance_all(office.hands)
     assert len(kept(office)) == 1
 

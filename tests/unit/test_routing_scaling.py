@@ -46,8 +46,15 @@ def test_arrivals_want_gpus_that_are_not_at_work_all_the_time() -> None:
 
 def test_a_backlog_is_to_be_served_within_its_tiers_horizon() -> None:
     queued = [waiting("pro.a100.wan", 10, work_s=60.0), waiting("free.a100.ltx", 10, work_s=60.0)]
-    wanted = work_wanted(queued, {"free.a100.ltx": 1.0}, (replace(PRO, share=0), replace(FREE, share=0)))
+    wanted = work_wanted(queued, {"free.a100.ltx": 1.0}, {}, SPECS, TIERS)
     assert wanted == {("wan", "a100"): 600.0 / URGENT_S, ("ltx", "a100"): 1.0 + 600.0 / HORIZON_S}
+
+
+def test_no_waiting_job_keeps_more_than_one_gpu_at_work() -> None:
+    queued = [waiting("pro.a100.wan", 2, work_s=6000.0)]
+    assert work_wanted(queued, {}, {}, SPECS, TIERS) == {("wan", "a100"): 4.0}  # two H100s
+    assert work_wanted(queued, {}, {"a100": 1}, SPECS, TIERS) == {("wan", "a100"): 2.0}
+    assert gpus_for({("wan", "a100"): 4.0}, {}, SPECS) == {"h100": 2.0}
 
 
 def test_a_short_longest_wait_makes_a_short_horizon() -> None:
@@ -56,13 +63,14 @@ def test_a_short_longest_wait_makes_a_short_horizon() -> None:
     assert horizon_s(PRO) == URGENT_S
 
 
-def test_a_tier_gets_by_with_what_others_are_not_guaranteed() -> None:
-    rates = {"pro.a100.wan": 10.0, "free.a100.wan": 0.1}
-    queued = [waiting(queue, 0) for queue in rates]
-    wanted = work_wanted(queued, rates, (PRO, replace(FREE, share=0.5)))
-    assert wanted["wan", "a100"] == pytest.approx(10.0 / 0.5)
-    alone = work_wanted(queued[:1], rates, (PRO, replace(FREE, share=0.5)))
-    assert alone["wan", "a100"] == 10.0  # nobody demands the other share
+def test_a_tier_gets_by_while_others_take_what_they_are_guaranteed() -> None:
+    tiers = (PRO, replace(FREE, share=0.5))
+    queued = [waiting("pro.a100.wan", 0), waiting("free.a100.wan", 1000, work_s=0.3)]
+    rates = {"pro.a100.wan": 10.0}
+    assert work_wanted(queued, rates, {}, SPECS, tiers)["wan", "a100"] == 10.0 / 0.5  # not 10 + 1
+    few = [queued[0], waiting("free.a100.wan", 1, work_s=0.3)]
+    assert work_wanted(few, rates, {}, SPECS, tiers)["wan", "a100"] == 10.0 + 2.0  # it takes one GPU at most
+    assert work_wanted(queued[:1], rates, {}, SPECS, tiers)["wan", "a100"] == 10.0
 
 
 def test_the_classes_that_are_there_are_used_before_others_are_wanted() -> None:
@@ -94,7 +102,7 @@ def test_more_is_wanted_at_once_and_fewer_only_after_ten_minutes() -> None:
         now += PEAK_S
         calm = scaled({"free.a100.wan": 3.6}, now=now, before=calm)
         assert numbers(calm) == {"a100": 10}
-    assert "within the last ten minutes" in calm.wanted["a100"][1]
+    assert "fewer are wanted once that held for ten minutes" in calm.wanted["a100"][1]
     later = scaled({"free.a100.wan": 3.6}, now=now + 2 * PEAK_S, before=calm)
     assert numbers(later) == {"a100": 4}
 
@@ -102,7 +110,15 @@ def test_more_is_wanted_at_once_and_fewer_only_after_ten_minutes() -> None:
 def test_the_reason_says_what_is_there_and_what_for() -> None:
     assert scaled({"free.a100.wan": 9.0}).wanted["a100"][1].startswith("4 are there; what comes and waits")
     assert "as many as" in scaled({"free.a100.wan": 3.6}).wanted["a100"][1]
-    assert "no more were needed" in scaled({}).wanted["a100"][1]
+    watched = Scale({}, {"a100": [(NOW - PEAK_S, 0.0)]})
+    assert "no more were needed" in scaled({}, before=watched).wanted["a100"][1]
+
+
+def test_gpus_that_just_came_are_watched_before_fewer_are_wanted() -> None:
+    told = scaled({})
+    assert numbers(told) == {"a100": 4}
+    later = scaled({}, now=NOW + PEAKS * PEAK_S, before=told)
+    assert numbers(later) == {"a100": 0}
 
 
 def test_a_rebalance_remembers_what_is_wanted() -> None:
