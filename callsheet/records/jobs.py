@@ -88,7 +88,7 @@ class Job:
     worker: str = ""  # who runs (or last ran) it
     home: str = ""  # queue that its ticket was sent to: of another class, or direct; "" = its own queue
     lease_until: float = 0.0
-    renewed_at: float = 0.0  # newest renewal of the running attempt
+    stepped_at: float = 0.0  # when the running attempt last told of another step or phase
     step_s: float = 0.0  # seconds of one step of the running attempt, as its worker measured; 0 = not yet
     step: int = 0  # finished denoising steps that are kept, or that the running attempt has
     steps: int = 0  # of how many

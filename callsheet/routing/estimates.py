@@ -56,23 +56,25 @@ class Ends:
 def ends(job: Job, spec: LaneSpec | None, gpu_class: str, now: float) -> Ends:
     """Expected end and next step of a running attempt.
 
-    From its own steps once its worker measured them, before that from the estimate at submit.
+    From its own steps once its worker measured them, before that from the estimate at submit. An attempt that
+    is late is expected to take as long again as it is late, so that nobody waits for ever for one that
+    hangs.
     """
     if job.phase in _AFTER_STEPS:
         return Ends(0.0, 0.0)
     steps = max(job.steps, 1)
     if job.step_s > 0:
-        since = max(now - job.renewed_at, 0.0)
-        frees = max((steps - job.step) * job.step_s - since, 0.0)
-        return Ends(frees, _to_boundary(frees, job.step_s))
+        return _expect((steps - job.step) * job.step_s - max(now - job.stepped_at, 0.0), job.step_s)
     speed = spec.speed.get(gpu_class, 0.0) if spec else 0.0
     step_s = job.work_s / (speed or 1.0) / steps
-    begins = job.claimed_at + spec.load_s if spec and job.phase == "load" else job.renewed_at
+    begins = job.claimed_at + spec.load_s if spec and job.phase == "load" else job.stepped_at
     waits = begins - now
-    frees = max(waits + (steps - max(job.step, job.from_step)) * step_s, 0.0)
-    return Ends(frees, waits + step_s if waits > 0 else _to_boundary(frees, step_s))
+    expected = _expect(waits + (steps - max(job.step, job.from_step)) * step_s, step_s)
+    return Ends(expected.frees_s, waits + step_s) if waits > 0 else expected
 
 
-def _to_boundary(frees_s: float, step_s: float) -> float:
-    """Seconds to the end of the step under way; right at its begin that is a whole one."""
-    return (frees_s % step_s or step_s) if frees_s and step_s else 0.0
+def _expect(left_s: float, step_s: float) -> Ends:
+    """``left_s``: seconds to the expected end, negative for an attempt that is late."""
+    if left_s < 0:
+        return Ends(-left_s, 0.0)
+    return Ends(left_s, (left_s % step_s or step_s) if left_s and step_s else 0.0)

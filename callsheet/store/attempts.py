@@ -83,7 +83,9 @@ def renew(ledger: Ledger, entry: Entry, owner: Owner, progress: dict[str, Any], 
         if job.state is State.RUNNING:
             ledger.gpu_s += now - entry.run.renewed_at
             entry.run.renewed_at, entry.run.loading, entry.run.extended = now, owner.loading_s, 0
-            ledger.extend(entry, rules.micro(now + owner.lease_s), progress | {"renewed_at": now})
+            if (job.step, job.phase) != (progress["step"], progress["phase"]):
+                progress = progress | {"stepped_at": now}
+            ledger.extend(entry, rules.micro(now + owner.lease_s), progress)
             return job.order
         return "cancel" if job.state is State.CANCELLED else "fenced"
     if owner.fence[0] <= job.attempt or job.state not in (State.PENDING, State.QUEUED):
@@ -203,5 +205,5 @@ def _run(
     entry.run = Run(renewed_at=now)
     changes |= {"claimed_at": now, "started_at": entry.job.started_at or now, "order": "", "home": ""}
     changes |= {"lease_until": rules.micro(now + lease_s), "from_step": 0}
-    changes = {"renewed_at": now, "step_s": 0.0} | changes
+    changes = {"stepped_at": now, "step_s": 0.0} | changes
     ledger.move(entry, State.RUNNING, kind, reason, now, **changes)

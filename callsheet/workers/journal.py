@@ -25,8 +25,8 @@ class Journal(Protocol):
         """What it does now: load, restore, encode, denoise, decode, store."""
         ...
 
-    def loaded(self, loading_s: float) -> None:
-        """GPU-seconds spent loading so far."""
+    def loaded(self, loading_s: float, resident: tuple[str, ...]) -> None:
+        """GPU-seconds spent loading so far, and the models that are loaded now."""
         ...
 
     def decline(self) -> None:
@@ -74,9 +74,9 @@ class SlateJournal:
         """What it does now."""
         self._say(replace(self._now, phase=name))
 
-    def loaded(self, loading_s: float) -> None:
-        """GPU-seconds spent loading so far."""
-        self._say(replace(self._now, loading_s=loading_s))
+    def loaded(self, loading_s: float, resident: tuple[str, ...]) -> None:
+        """GPU-seconds spent loading so far, and what is loaded now."""
+        self._say(replace(self._now, loading_s=loading_s, resident=resident))
 
     def load(self) -> None:
         """No attempt: weights are loaded for jobs to come."""
@@ -123,9 +123,9 @@ class StoreJournal:
         self._now = replace(self._now, phase=name)
         self._renew()
 
-    def loaded(self, loading_s: float) -> None:
-        """GPU-seconds spent loading so far."""
-        self._now = replace(self._now, loading_s=loading_s)
+    def loaded(self, loading_s: float, resident: tuple[str, ...]) -> None:
+        """GPU-seconds spent loading so far, and what is loaded now."""
+        self._now = replace(self._now, loading_s=loading_s, resident=resident)
 
     def decline(self) -> None:
         """Unheard until the next renewal."""

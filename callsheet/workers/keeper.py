@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -40,8 +40,10 @@ class Watcher(Protocol):
 
     queues: tuple[str, ...]
 
-    def look(self, wish: Desired | None, fleet: Callable[[], Iterable[Gpu]]) -> None:
-        """What is desired of it now; without that the live fleet decides."""
+    def look(
+        self, wish: Desired | None, resident: Collection[str], fleet: Callable[[], Iterable[Gpu]]
+    ) -> None:
+        """What is desired of it, and which weights it has; without a wish the live fleet decides."""
         ...
 
     def rest(self) -> None:
@@ -230,7 +232,7 @@ class Keeper:
             self._subscriber.rest()
         else:
             wish = self._store.desired_of(self._gpu.name)
-            self._subscriber.look(wish, self._store.gpus)
+            self._subscriber.look(wish, running.resident, self._store.gpus)
             self._weights.look(wish, running, now)
         gpu = replace(
             self._gpu,

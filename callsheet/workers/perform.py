@@ -213,7 +213,7 @@ class Performer:
             return self._get(spec, need_gib)
         finally:
             clocks.loading_s = time.monotonic() - began
-            self._journal.loaded(clocks.loading_s)
+            self._journal.loaded(clocks.loading_s, self._resident.names)
 
     def _get(self, spec: ModelSpec, need_gib: float) -> LoadedPipeline:
         weights_gib = spec.weights_gb * GIB_PER_GB

@@ -8,7 +8,7 @@ a worker serves all that its GPU covers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 from celery import bootsteps
@@ -19,7 +19,7 @@ from callsheet.records.gpus import Gpu
 from callsheet.records.lanes import Desired
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.fit import default_need_gib
-from callsheet.routing.queues import direct_queue
+from callsheet.routing.queues import direct_queue, lane_of
 from callsheet.routing.subscription import subscribe
 from callsheet.settings import Settings
 
@@ -37,10 +37,17 @@ class Subscriber:
         self._lanes = own_lanes(catalog)
         self.queues: tuple[str, ...] = ()
 
-    def look(self, wish: Desired | None, fleet: Callable[[], Iterable[Gpu]]) -> None:
-        """Decide anew: as desired; without a wish, the classes of the live fleet that this GPU covers."""
+    def look(
+        self, wish: Desired | None, resident: Collection[str], fleet: Callable[[], Iterable[Gpu]]
+    ) -> None:
+        """Decide anew: as desired; without a wish, the classes of the live fleet that this GPU covers.
+
+        A lane whose weights have left (a job that was chosen for this GPU needed the room) is not served any
+        more, before the next rebalance hears of it.
+        """
         if wish is not None:
-            self.queues = wish.queues
+            here = {"", wish.load, *resident}
+            self.queues = tuple(queue for queue in wish.queues if lane_of(queue) in here)
             return
         classes = self._settings.gpu_classes or {gpu.gpu_class for gpu in fleet()}
         self.queues = subscribe(

@@ -167,4 +167,15 @@ def test_a_renewal_tells_how_long_steps_take(store: Store, clock: Clock) -> None
     told = {"lease_s": 5.0, "step": 2, "steps": 8, "phase": "denoise"}
     store.renew("film", lease.attempt, lease.token, **told, step_s=0.25)  # type: ignore[arg-type]
     job = store.get("film")
-    assert (job.step_s, job.renewed_at) == (0.25, clock.now)
+    assert (job.step_s, job.stepped_at) == (0.25, clock.now)
+
+
+def test_a_renewal_without_progress_is_no_step(store: Store, clock: Clock) -> None:
+    lease = running(store)
+    told = {"lease_s": 9.0, "steps": 8, "phase": "denoise"}
+    for step, later in ((1, 0.0), (1, 2.0), (2, 3.0), (2, 4.0)):
+        clock.advance(later)
+        store.renew(lease.job.id, lease.attempt, lease.token, step=step, **told)  # type: ignore[arg-type]
+        assert store.get(lease.job.id).stepped_at == pytest.approx(
+            clock.now - (later if later in (2.0, 4.0) else 0.0)
+        )

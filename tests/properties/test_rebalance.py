@@ -80,7 +80,7 @@ def running(draw: st.DrawFn, one: Gpu) -> Job:
         created_at=NOW - waited - 10,
         started_at=NOW - 10,
         claimed_at=NOW - 10,
-        renewed_at=NOW - draw(st.integers(0, 3)),
+        stepped_at=NOW - draw(st.integers(0, 3)),
     )
 
 

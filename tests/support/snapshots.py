@@ -56,7 +56,7 @@ def job(
     """A running job in the middle of its steps, that waited no time at all."""
     fields: dict[str, Any] = {"step": 2, "steps": 8, "phase": "denoise", "work_s": 80.0, **changes}
     times: dict[str, Any] = {
-        at: fields.pop(at, NOW) for at in ("created_at", "started_at", "claimed_at", "renewed_at")
+        at: fields.pop(at, NOW) for at in ("created_at", "started_at", "claimed_at", "stepped_at")
     }
     return Job(
         id=name,

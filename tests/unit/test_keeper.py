@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 import pytest
@@ -17,7 +17,7 @@ from callsheet.records.states import State
 from callsheet.store.memory import MemoryStore
 from callsheet.store.protocol import Lease
 from callsheet.workers.keeper import BUSY_LOOK_S, IDLE_LOOK_S, Keeper, Pace, process_lives
-from callsheet.workers.slate import Running, Slate
+from callsheet.workers.slate import LOADING, Running, Slate
 from tests.support.clock import Clock
 from tests.support.fleet import gpu
 from tests.support.jobs import op, reap, running
@@ -34,7 +34,10 @@ class Wants:
         self.saw: list[list[Gpu]] = []
         self.wishes: list[Desired | None] = []
 
-    def look(self, wish: Desired | None, fleet: Callable[[], Iterable[Gpu]]) -> None:
+    def look(
+        self, wish: Desired | None, resident: Collection[str], fleet: Callable[[], Iterable[Gpu]]
+    ) -> None:
+        self.resident = tuple(resident)
         self.wishes.append(wish)
         self.saw.append(list(fleet()))
         self.queues = QUEUES
@@ -52,6 +55,7 @@ class Bench:
         self.slate = Slate()
         self.wants = Wants()
         self.refilled: list[str] = []
+        self.ordered: list[str] = []
         self.alive = True
         self.keeper = Keeper(
             self.store,
@@ -60,6 +64,7 @@ class Bench:
             subscriber=self.wants,
             pace=Pace(lease_s=3.0, renew_s=1.0, yield_grace_s=5.0, stuck_s=60.0),
             refill=self.refilled.append,
+            load=self.ordered.append,
             alive=lambda _pid: self.alive,
             kill=self.kill,
             clock=self.clock,
@@ -347,3 +352,41 @@ def test_process_lives_knows_the_living_the_dead_and_the_zombies() -> None:
     assert not process_lives(child.pid)
     child.wait()
     assert not process_lives(child.pid)
+
+
+def test_what_is_desired_is_served_and_its_weights_are_asked_for(bench: Bench) -> None:
+    bench.slate.write_running(Running(pid=os.getpid()))
+    bench.store.desire({GPU.name: Desired(QUEUES, load="wan")}, op=op())
+    bench.keeper.look()
+    assert [wish.load for wish in bench.wants.wishes if wish] == ["wan"]
+    assert bench.ordered == ["wan"]
+    bench.slate.write_running(Running(pid=os.getpid(), resident=("wan",)))
+    bench.clock.advance(1.0)
+    bench.keeper.look()
+    assert bench.wants.resident == ("wan",)
+
+
+def test_a_cordoned_gpu_loads_nothing(bench: Bench) -> None:
+    bench.slate.write_running(Running(pid=os.getpid()))
+    bench.store.desire({GPU.name: Desired(QUEUES, load="wan")}, op=op())
+    bench.store.order_gpu(GPU.name, GpuOrder("cordoned", "me", "dust"), op=op())
+    bench.keeper.look()
+    assert bench.ordered == []
+
+
+def test_a_child_that_hangs_while_it_loads_is_killed(bench: Bench) -> None:
+    bench.slate.write_running(Running(pid=os.getpid(), phase=LOADING))
+    for _ in range(60):
+        bench.keeper.look()
+        bench.clock.advance(1.0)
+    assert bench.alive
+    bench.clock.advance(1.0)
+    bench.keeper.look()
+    assert not bench.alive
+
+
+def test_how_long_steps_take_reaches_the_record(bench: Bench) -> None:
+    lease = running(bench.store)
+    bench.run(lease, step=3, phase="denoise", step_s=0.25)
+    bench.keeper.look()
+    assert bench.store.get(lease.job.id).step_s == 0.25

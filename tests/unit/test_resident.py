@@ -79,3 +79,47 @@ def test_drop_and_clear() -> None:
 def test_a_limit_below_one_is_refused(limit: int) -> None:
     with pytest.raises(ValueError, match="limit"):
         ResidentModels(limit)
+
+
+def test_weights_beyond_the_memory_of_the_gpu_go_before_the_next_are_loaded() -> None:
+    models = ResidentModels(9, vram_gib=80.0)
+    models.get("a", new, weights_gib=30.0, need_gib=40.0)
+    models.get("b", new, weights_gib=30.0, need_gib=40.0)
+    assert models.names == ("a", "b")
+    models.get("c", new, weights_gib=10.0, need_gib=30.0)
+    assert models.names == ("b", "c")
+
+
+def test_a_job_that_needs_more_makes_room_though_its_model_is_loaded() -> None:
+    models = ResidentModels(9, vram_gib=80.0)
+    models.get("a", new, weights_gib=30.0, need_gib=40.0)
+    models.get("b", new, weights_gib=30.0, need_gib=40.0)
+    models.get("b", never, weights_gib=30.0, need_gib=60.0)
+    assert models.names == ("b",)
+
+
+def test_a_model_too_large_for_the_gpu_is_left_to_fail_alone() -> None:
+    models = ResidentModels(9, vram_gib=24.0)
+    models.get("a", new, weights_gib=10.0, need_gib=12.0)
+    models.get("b", new, weights_gib=60.0, need_gib=70.0)
+    assert models.names == ("b",)
+
+
+def test_what_is_worth_least_goes_first() -> None:
+    models = ResidentModels(3, keep=lambda: ("b", "a"))
+    for name in ("a", "b", "c"):
+        models.get(name, new)
+    models.get("d", new)
+    assert models.names == ("a", "b", "d")  # c is not named at all
+    models.get("e", new)
+    models.get("f", new)
+    assert models.names == ("a", "b", "f")
+    ResidentModels(1, keep=lambda: ("gone",)).get("a", new)
+
+
+def test_of_what_is_kept_the_last_goes_first() -> None:
+    models = ResidentModels(2, keep=lambda: ("b", "a"))
+    models.get("b", new)
+    models.get("a", new)
+    models.get("c", new)
+    assert models.names == ("b", "c")

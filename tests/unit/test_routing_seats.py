@@ -30,12 +30,12 @@ def test_a_promised_gpu_is_not_idle() -> None:
 
 
 def test_a_running_job_has_the_weights_of_its_lane() -> None:
-    found = taken(gpu(), job(of="wan", step=2, step_s=4.0, renewed_at=NOW - 1.0))
+    found = taken(gpu(), job(of="wan", step=2, step_s=4.0, stepped_at=NOW - 1.0))
     assert (found.lane, found.warm, found.idle) == ("wan", frozenset({"wan"}), False)
 
 
 def test_a_yield_takes_the_step_and_the_save() -> None:
-    found = taken(gpu(), job(step=2, step_s=4.0, renewed_at=NOW - 1.0))
+    found = taken(gpu(), job(step=2, step_s=4.0, stepped_at=NOW - 1.0))
     assert (found.frees_s, found.yields_s) == (23.0, 3.5)
 
 

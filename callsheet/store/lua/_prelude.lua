@@ -352,7 +352,7 @@ end
 local function begin(job, attempt, token, worker, lease_s)
   local changes = {
     attempt = attempt, token = token, worker = worker, claimed_at = stamp(NOW), order = '', home = '',
-    lease_until = stamp(NOW + lease_s), renewed_at = stamp(NOW), extended = '0',
+    lease_until = stamp(NOW + lease_s), renewed_at = stamp(NOW), stepped_at = stamp(NOW), extended = '0',
     run_useful = '0', run_loading = '0', from_step = '0', step_s = '0',
   }
   if num(job.started_at) == 0 then

@@ -1,4 +1,4 @@
--- job:{id}  hash  lease_until, step, steps, phase, step_s         running  zset  lease end         witness  string  set
+-- job:{id}  hash  lease_until, step, steps, phase, step_s, stepped_at         running  zset  lease end         witness  string  set
 --
 -- args: id, attempt, token, lease_s, step, steps, phase, loading GPU-seconds so far, worker, step_s.
 -- Answers {order}: "", "cancel", "yield" or "fenced".
@@ -32,6 +32,9 @@ if job.attempt == attempt and job.token == token then
     return { 'fenced' }
   end
   redis.call('HINCRBYFLOAT', key.losses(), 'gpu_s', stamp(NOW - num(job.renewed_at)))
+  if (job.step or '0') ~= progress.step or (job.phase or '') ~= progress.phase then
+    progress.stepped_at = stamp(NOW)
+  end
   set(job, write({ lease_until = stamp(NOW + lease_s), renewed_at = stamp(NOW), extended = '0' }))
   redis.call('ZADD', key.running(), job.lease_until, id)
   return { job.order or '' }
