@@ -6,6 +6,7 @@ from callsheet.beat.controllers import Hands, op
 from callsheet.beat.look import look_at
 from callsheet.records.decisions import Account
 from callsheet.routing.account import account_of, seatings_told
+from callsheet.routing.admission import ADMISSION
 from callsheet.routing.queues import direct_queue, parse_queue
 from callsheet.routing.rebalance import Plan, rebalance, seat_heirs
 from callsheet.routing.seating import Seating
@@ -40,6 +41,7 @@ def carry_out(hands: Hands, picture: Snapshot, plan: Plan) -> int:
     if hands.keeps_plans:
         keep(hands, account_of(picture, plan))
     store.remember(MEMORY, plan.memory.to_json(), op=op())
+    store.remember(ADMISSION, dict(plan.memory.flows), op=op())
     if plan.desired:
         store.desire(plan.desired, op=op())
     store.set_quotas(dict(plan.quotas), routes=plan.routes, op=op())

@@ -25,6 +25,7 @@ class Memory:
     targets_at: float = 0.0  # store time of the targets
     targets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # class -> lane -> GPUs
     needed: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)  # as peaks, by class
+    flows: Mapping[str, Any] = field(default_factory=dict)  # see admission.py
     wanted: Mapping[str, tuple[int, str]] = field(default_factory=dict)  # class -> (GPUs, why)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,14 +1,15 @@
-"""The books of the in-memory store, to look into them and to deliver: what moves no job.
+"""The books of the in-memory store, to look into them and to deliver: what changes no state.
 
 See :class:`~callsheet.store.protocol.Store` for the verbs.
 """
-# ruff: noqa: D102 - the protocol documents the verbs
+# ruff: noqa: D102, ARG002 - the protocol documents the verbs; ``once`` reads ``op``
 
 from __future__ import annotations
 
 import copy
+import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -20,7 +21,7 @@ from callsheet.store import rules
 from callsheet.store.ledger import Entry, Ledger, owns
 from callsheet.store.memory_fleet import MemoryFleet
 from callsheet.store.protocol import Page
-from callsheet.store.steps import atomic
+from callsheet.store.steps import atomic, once
 
 
 class MemoryBooks(MemoryFleet):
@@ -145,6 +146,20 @@ class MemoryBooks(MemoryFleet):
                 work_s = self._ledger.works[queue] * jobs / len(ids)
                 found[queue] = Before(jobs, rules.micro(work_s))
         return found
+
+    @once
+    def hasten(self, older_s: Mapping[str, float], *, op: str, limit: int = 1000) -> list[str]:
+        moved = []
+        since = rules.micro(self._now - min(older_s.values())) if older_s else 0.0
+        for job_id in self._ledger.by_state[State.PENDING].up_to(since, limit):
+            entry = self._ledger.entries[job_id]
+            job = entry.job
+            waited = self._now - job.created_at
+            if waited >= older_s.get(job.tier, math.inf) and job.start_tag > job.created_at:
+                self._ledger.hasten(entry)
+                self._ledger.note(entry, "hastened", rules.HASTENED % waited, self._now)
+                moved.append(job_id)
+        return moved
 
     @atomic
     def keyed(self, tenant: str, key: str) -> str:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from callsheet.records.lanes import Before, Turn
-from callsheet.store import codec
+from callsheet.store import codec, rules
 from callsheet.store.keys import tag
 from callsheet.store.redis_fleet import RedisFleet
 from callsheet.store.turns import Turns
@@ -24,3 +26,7 @@ class RedisTurns(RedisFleet, Turns):
 
     def keyed(self, tenant: str, key: str) -> str:
         return self._ask(lambda: self._client.hget(self._keys.idem(tenant, key), "job_id")) or ""
+
+    def hasten(self, older_s: Mapping[str, float], *, op: str, limit: int = 1000) -> list[str]:
+        rules.check_op(op)
+        return self._scripts.hasten(older_s, limit=limit, op=op)

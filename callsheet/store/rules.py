@@ -60,6 +60,7 @@ PASSED = "passed."  # before a queue's name: where tickets are listed that worke
 CHORD_PART = ":chord"  # ends the name of a part of a delivery: <job's name>:chord
 ORDERS = frozenset({"yield"})
 HEALED = "its ticket was lost"
+HASTENED = "waited %.0f s, most of what its tier promises: it goes before younger jobs now"
 GPU_ACTIONS = frozenset({"cordoned", "draining"})
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,199}")
 

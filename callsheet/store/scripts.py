@@ -43,6 +43,7 @@ _TEXTS: dict[str, int | str] = {
     "EXPIRED_TEXT": rules.EXPIRED_TEXT,
     "CANCELLED_TEXT": rules.CANCELLED_TEXT,
     "LOST_TEXT": rules.LOST_TEXT,
+    "HASTENED_TEXT": rules.HASTENED,
     "PASSED": rules.PASSED,
     "CHORD_PART": rules.CHORD_PART,
 }
@@ -238,6 +239,11 @@ class Scripts:
     def before(self, tier: str, key: str) -> list[str]:
         """``[queue, jobs, work_s, ...]`` of the tier's backlogs."""
         return self._run("before", tier, key)
+
+    def hasten(self, older_s: Mapping[str, float], *, limit: int, op: str) -> list[str]:
+        """Ids."""
+        flat = [str(part) for pair in older_s.items() for part in pair]
+        return self._run("hasten", limit, *flat, op=op)
 
     def lanes(self, heads: int) -> list[list[Any]]:
         """``[queue, jobs, work_s, offered_s, rows of the front, rows of those with a ticket]`` of each."""

@@ -1,4 +1,4 @@
-"""Contract of plans, and of places in line: what explains a job's wait."""
+"""Contract of plans, and of places in line: what explains a job's wait, and what shortens it."""
 
 from __future__ import annotations
 
@@ -85,3 +85,33 @@ def test_what_stands_before_a_place_is_told_by_backlog_of_the_tier(store: Store)
 def test_a_key_finds_its_job(store: Store) -> None:
     store.submit(new_job("film", tenant="a", idempotency_key="k"), op=op())
     assert (store.keyed("a", "k"), store.keyed("b", "k"), store.keyed("a", "other")) == ("film", "", "")
+
+
+def test_a_job_that_waited_long_stands_by_its_age_alone(store: Store, clock: Clock) -> None:
+    for number in range(2):
+        submit(store, f"many-{number}", tenant="many", charge_s=500.0)
+    submit(store, "long", tenant="b", delay_s=300.0)
+    clock.advance(60.1)
+    submit(store, "young", tenant="c")
+    assert store.backlog_jobs(QUEUE) == ["many-0", "young", "long", "many-1"]
+    assert store.hasten({"free": 61.0}, op=op()) == []
+    assert store.hasten({"pro": 1.0}, op=op()) == store.hasten({}, op=op()) == []
+    assert store.hasten({"free": 60.0}, op=op()) == ["many-1", "long"]
+    assert store.backlog_jobs(QUEUE) == ["many-0", "many-1", "long", "young"]
+    assert store.hasten({"free": 60.0}, op=op()) == []
+    job = store.get("many-1")
+    assert job.start_tag == job.fair_tag == job.created_at
+    told = store.events("many-1")[-1]
+    assert (told.kind, told.reason) == ("hastened", rules.HASTENED % 60)
+
+
+def test_a_hastened_job_moves_no_virtual_time_and_keeps_its_work(store: Store, clock: Clock) -> None:
+    for number in range(2):
+        submit(store, f"many-{number}", tenant="many", charge_s=500.0, work_s=7.0)
+    clock.advance(60.1)
+    store.hasten({"free": 60.0}, op=op())
+    (told,) = store.lanes()
+    assert (told.jobs, told.work_s) == (2, 14.0)
+    store.set_quotas({QUEUE: 2}, op=op())
+    assert len(store.release(QUEUE, op=op())) == 2
+    assert store.turn("free", "other").now == clock.now
