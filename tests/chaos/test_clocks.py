@@ -96,7 +96,7 @@ def test_ticks_are_not_doubled(skewed: Arena) -> None:
             done[name] = [
                 f"{line.count('reap')} {found[1]}"
                 for line in skewed.log(name).read_text().splitlines()
-                if (found := NUMBER.search(line)) and "'release'" in line
+                if (found := NUMBER.search(line)) and "'release_all'" in line
             ]
         return all(done.values()) and sum(map(len, done.values())) > 5
 
