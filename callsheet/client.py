@@ -12,12 +12,16 @@ from kombu.exceptions import OperationalError
 from callsheet import wiring
 from callsheet.app import app
 from callsheet.artifacts.objects import Probe
-from callsheet.beat.tick import ROUNDS, periods
+from callsheet.beat.explain import Explanation, explain
+from callsheet.beat.foresee import Foreseen, foresee
+from callsheet.beat.look import View
+from callsheet.beat.tick import CONTROL, ROUNDS, periods
 from callsheet.catalog import Catalog
 from callsheet.errors import CallsheetError, JobNotFound, Refused, Unreachable
 from callsheet.records.gpus import Gpu, GpuOrder
 from callsheet.records.jobs import AttemptRecord, Event, Job
 from callsheet.records.states import State
+from callsheet.routing.fleet import live_rules
 from callsheet.settings import Settings, mask_url, urls
 from callsheet.store.protocol import Page
 from callsheet.tasks import gpu_orders, operators
@@ -25,6 +29,7 @@ from callsheet.tasks.face import POLL_S
 from callsheet.tasks.generate import generate_video
 from callsheet.tasks.job import VideoJob
 from callsheet.tasks.outcome import value_of
+from callsheet.tasks.publish import send_tick
 
 TIER_PAGES = 20  # pages of the store that one listing of a tier reads at most
 
@@ -233,6 +238,24 @@ class Client:
     def backlog_jobs(self, queue: str, limit: int = 100) -> list[str]:
         """Ids of the jobs at the front of one backlog, in order."""
         return wiring.store().backlog_jobs(queue, limit)
+
+    # -- what the controllers do, and why
+
+    def explain(self, job_id: str) -> Explanation:
+        """Where a job is, what stands before it, what was decided about it. Raises JobNotFound."""
+        return explain(self._view(), job_id)
+
+    def foresee(self) -> Foreseen:
+        """What a tick would do now, and why; nothing is changed."""
+        return foresee(self._view())
+
+    def ask_tick(self) -> None:
+        """The controllers look now, at most once in each tick's period. Raises Unreachable."""
+        self.ping_broker()
+        send_tick(CONTROL)
+
+    def _view(self) -> View:
+        return View(wiring.store(), live_rules(self.catalog, self.settings))
 
     def now(self) -> float:
         """The store's time, seconds since the epoch."""

@@ -9,6 +9,7 @@
     ├── BadQueueName                   2   a queue name that the rule of routing/queues.py does not make
     ├── Refused                        6   the state of things forbids it
     │   ├── IdempotencyConflict        6   the key is known, with another body
+    │   ├── NotAdmitted                6   its tier would let it wait longer than it promises
     │   ├── UnsupportedOption          2   a Celery option that a job cannot honour
     │   └── AlreadyRunning             6   another stack holds the data folder
     ├── JobNotFound                    3   no record under that id
@@ -69,6 +70,17 @@ class Refused(CallsheetError):
 
 class IdempotencyConflict(Refused):
     """The idempotency key belongs to a job with another body."""
+
+
+class NotAdmitted(Refused):
+    """The job would wait longer than its tier promises; nothing was stored.
+
+    ``retry_after_s``: when there will be room if nothing more comes; 0 = not known (it crossed a process).
+    """
+
+    def __init__(self, message: str = "", *, retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class UnsupportedOption(Refused, TypeError):

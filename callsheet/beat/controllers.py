@@ -18,6 +18,7 @@ from callsheet.records.jobs import Job, Ticket
 from callsheet.routing.fleet import FleetRules
 from callsheet.routing.queues import parse_queue, worker_of
 from callsheet.routing.reroute import new_home, stranded
+from callsheet.routing.seating import AGED
 from callsheet.settings import Settings
 from callsheet.store.protocol import Store
 from callsheet.store.rules import PASSED
@@ -51,6 +52,7 @@ class Hands:
     broker: Callable[[], redis.Redis | None]  # a client on the broker's Redis; None for a broker that is none
     load: Callable[[str, str], object] = lambda _gpu, _lane: None  # an idle GPU is to load a lane's weights
     fleet: FleetRules = field(default_factory=FleetRules)
+    keeps_plans: bool = True  # what ticks decide is kept, for `callsheet explain`
     patience: Patience = field(default_factory=Patience)
 
 
@@ -95,6 +97,12 @@ def reroute(hands: Hands) -> int:
         waiting += store.backlog_jobs(queue, limit=STRANDED)
     jobs = (job for job in store.get_many(waiting) if job is not None)
     return sum(_move(hands, job, gpus) for job in jobs)
+
+
+def hasten(hands: Hands) -> int:
+    """Jobs that waited most of what their tier promises go before younger ones. Answers how many moved."""
+    bound = {rule.name: AGED * rule.longest_wait_s for rule in hands.fleet.tiers if rule.longest_wait_s}
+    return len(hands.store.hasten(bound, op=op())) if bound else 0
 
 
 def release_all(hands: Hands) -> int:

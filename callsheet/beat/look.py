@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from callsheet.beat.controllers import Hands, takers
+from callsheet.beat.controllers import takers
 from callsheet.records.lanes import Waiting
+from callsheet.routing.fleet import FleetRules
 from callsheet.routing.placement import homes
 from callsheet.routing.queues import queue_name, worker_of
 from callsheet.routing.seats import Seat, take_seats
-from callsheet.routing.snapshot import Memory, Snapshot
+from callsheet.routing.snapshot import MEMORY, Memory, Snapshot
+from callsheet.store.protocol import Store
 
-MEMORY = "rebalance"  # name of what one rebalance leaves to the next
+
+class Eyes(Protocol):
+    """What a look needs; the controllers' hands have it."""
+
+    @property
+    def store(self) -> Store:
+        """The records."""
+        ...
+
+    @property
+    def fleet(self) -> FleetRules:
+        """Lanes, tiers and costs."""
+        ...
 
 
-def look_at(hands: Hands, waiting: Sequence[Waiting]) -> Snapshot:
+@dataclass(frozen=True, slots=True)
+class View:
+    """Eyes without hands, for who only looks."""
+
+    store: Store
+    fleet: FleetRules
+
+
+def look_at(hands: Eyes, waiting: Sequence[Waiting]) -> Snapshot:
     """Fleet, orders and memory beside what waits."""
     store = hands.store
     found = seats(hands)
@@ -31,7 +55,7 @@ def look_at(hands: Hands, waiting: Sequence[Waiting]) -> Snapshot:
     )
 
 
-def seats(hands: Hands) -> list[Seat]:
+def seats(hands: Eyes) -> list[Seat]:
     """The GPUs that take jobs."""
     store = hands.store
     return take_seats(
@@ -45,7 +69,7 @@ def seats(hands: Hands) -> list[Seat]:
     )
 
 
-def _expected(hands: Hands, present: Sequence[Seat], known: Collection[str]) -> list[Waiting]:
+def _expected(hands: Eyes, present: Sequence[Seat], known: Collection[str]) -> list[Waiting]:
     """Backlogs that no job has come to yet, so that the first one finds quotas, routes and subscribers."""
     classes = {seat.gpu.gpu_class for seat in present}
     found = []

@@ -51,6 +51,7 @@ ROUNDS: Mapping[str, Round] = {
             seats.take_back,
             controllers.reroute,
             seats.match,
+            controllers.hasten,
             rebalancer.rebalance_all,
             controllers.release_all,
         ),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import click
 
 from callsheet.cli.group import MissingCommand
-from callsheet.errors import CallsheetError, Refused, Unreachable, WaitTimeout
+from callsheet.errors import CallsheetError, NotAdmitted, Refused, Unreachable, WaitTimeout
 
 FAILED = CallsheetError.exit_code
 TIMEOUT = WaitTimeout.exit_code
@@ -37,6 +37,7 @@ class Failure:
     message: str
     exit_code: int
     usage: str = ""  # how the command is called, for a wrong call
+    retry_after_s: float = 0.0  # when it may go well; 0 = not known
 
     def as_text(self) -> str:
         """For people."""
@@ -47,6 +48,8 @@ class Failure:
         import json  # only a failure that is told to a program needs it
 
         error = {"type": self.kind, "message": self.message, "exit_code": self.exit_code}
+        if self.retry_after_s:
+            error["retry_after_s"] = self.retry_after_s
         return json.dumps({"error": error})
 
 
@@ -54,7 +57,8 @@ def explain(error: Exception) -> Failure:
     """What to tell about an error."""
     kind = type(error).__name__
     if isinstance(error, CallsheetError):
-        return Failure(kind, str(error), error.exit_code)
+        later_s = error.retry_after_s if isinstance(error, NotAdmitted) else 0.0
+        return Failure(kind, str(error), error.exit_code, retry_after_s=later_s)
     if isinstance(error, click.UsageError):
         return Failure("UsageError", error.format_message(), error.exit_code, _usage(error))
     if isinstance(error, click.ClickException):

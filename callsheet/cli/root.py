@@ -19,6 +19,14 @@ COMMANDS = {
     "doctor": Late(
         "callsheet.cli.doctor:doctor", "Check this deployment and say what to do about each finding."
     ),
+    "explain": Late(
+        "callsheet.cli.explain:explain",
+        "Say where a job is and why: what stands before it, which GPUs could run it, what was decided.",
+    ),
+    "rebalance": Late(
+        "callsheet.cli.rebalance:rebalance",
+        "Let the controllers look now, or show what they would do and why.",
+    ),
     "simulate": Late(
         "callsheet.cli.simulate:simulate", "Replay traffic on a simulated fleet and measure policies."
     ),

@@ -24,6 +24,11 @@ def waits_for(job: Job, gpus: Sequence[Gpu], *, ahead: int | None, orders: Conta
         return ""
     taking, shut = _servers(job, gpus, orders)
     if not taking:
+        able = [gpu for gpu in gpus if gpu.name not in orders and _covers(gpu, job)]
+        if able:
+            return (
+                f"a GPU that loads its model: {count(len(able), 'GPU')} could (`callsheet explain {job.id}`)"
+            )
         return _cordoned(f"queue {job.queue}", shut) if shut else _nobody(job, gpus)
     free = sum(not gpu.job_id for gpu in taking)
     workers = f"{count(len(taking), 'worker')} of queue {job.queue}, {free} free"
@@ -38,8 +43,12 @@ def _servers(job: Job, gpus: Sequence[Gpu], orders: Container[str]) -> tuple[lis
     A worker whose GPU is cordoned names no queues.
     """
     taking = [gpu for gpu in gpus if gpu.name not in orders and job.queue in gpu.queues]
-    shut = [gpu for gpu in gpus if gpu.name in orders and covers(gpu.vram_gib, gpu.gpu_class, job.gpu_class)]
+    shut = [gpu for gpu in gpus if gpu.name in orders and _covers(gpu, job)]
     return taking, shut
+
+
+def _covers(gpu: Gpu, job: Job) -> bool:
+    return covers(gpu.vram_gib, gpu.gpu_class, job.gpu_class)
 
 
 def _held(job: Job, gpus: Sequence[Gpu], orders: Container[str]) -> str:

@@ -29,6 +29,27 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """What of one backlog stands before a place."""
+
+    jobs: int
+    work_s: float  # estimated seconds on the reference GPU
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Virtual times, seconds; see ``routing/fair.py``."""
+
+    now: float  # of the tier
+    next: float  # at which a tenant's next job would stand
+
+    @property
+    def ahead_s(self) -> float:
+        """How far the tenant is beyond its turns; 0 within them."""
+        return max(self.next - self.now, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Desired:
     """What one worker is to serve, as the last rebalance left it."""
 

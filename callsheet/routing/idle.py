@@ -15,7 +15,7 @@ LACKS = 0.5  # GPUs that a lane lacks before an idle GPU loads it for jobs to co
 def cold_starts(
     seats: Sequence[Seat], replicas: Replicas, waiting: Mapping[str, int], needs: Mapping[str, str]
 ) -> list[Load]:
-    """Idle GPUs load for jobs that would otherwise start later on a GPU of their own lane."""
+    """Backfill: idle GPUs load for jobs that would otherwise start later on a GPU of their own lane."""
     idle = {seat.gpu.name: seat for seat in seats if seat.idle}
     loads: list[Load] = []
     if not idle:
@@ -32,7 +32,8 @@ def cold_starts(
             seat = _cheapest(idle, replicas, lane, needs)
             if seat is None:
                 break
-            loads.append(_load(idle, seat, replicas, lane, f"jobs of lane {lane} would wait longer"))
+            reason = f"backfill: jobs of lane {lane} would wait longer elsewhere"
+            loads.append(_load(idle, seat, replicas, lane, reason))
     return loads
 
 

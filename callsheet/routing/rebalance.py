@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from callsheet.records.lanes import Desired, Waiting
 from callsheet.routing import demand, moves
+from callsheet.routing.admission import Flows, flows
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.estimates import rough_capacity
 from callsheet.routing.idle import cold_starts, preloads
 from callsheet.routing.queues import parse_queue
 from callsheet.routing.quotas import quotas_of, routes_of
 from callsheet.routing.residency import Load, Replicas
+from callsheet.routing.scaling import scale
 from callsheet.routing.seating import Heir, Seater, Seating
 from callsheet.routing.seats import Seat
 from callsheet.routing.shares import lendable, owed
@@ -96,9 +99,24 @@ def observe(snapshot: Snapshot) -> Memory:
     memory = replace(
         before, at=now, offered=offered, rates=averages, peaks=demand.peaks(now, before.peaks, busy)
     )
+    memory = replace(memory, flows=_flows(snapshot))
     if now - before.targets_at < TARGETS_S:
         return memory
-    return replace(memory, targets_at=now, targets=_targets(snapshot, averages))
+    scaled = scale(
+        now, snapshot.waiting, averages, snapshot.seats, snapshot.lanes, snapshot.tiers, before.needed
+    )
+    return replace(
+        memory,
+        targets_at=now,
+        targets=_targets(snapshot, averages),
+        needed=scaled.needed,
+        wanted=scaled.wanted,
+    )
+
+
+def _flows(snapshot: Snapshot) -> dict[str, Any]:
+    before = Flows.from_json(snapshot.memory.flows)
+    return flows(snapshot.now, snapshot.waiting, snapshot.seats, snapshot.lanes, before).to_json()
 
 
 def replicas_of(snapshot: Snapshot, memory: Memory) -> Replicas:

@@ -11,6 +11,8 @@ from callsheet.routing.estimates import Costs, LaneSpec
 from callsheet.routing.seats import Seat
 from callsheet.routing.tiers import TIERS, TierRule
 
+MEMORY = "rebalance"  # name of what one rebalance leaves to the next
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -22,6 +24,9 @@ class Memory:
     peaks: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)  # lane -> (since, GPUs)
     targets_at: float = 0.0  # store time of the targets
     targets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # class -> lane -> GPUs
+    needed: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)  # as peaks, by class
+    flows: Mapping[str, Any] = field(default_factory=dict)  # see admission.py
+    wanted: Mapping[str, tuple[int, str]] = field(default_factory=dict)  # class -> (GPUs, why)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; :meth:`from_json` reads it back."""

@@ -151,7 +151,7 @@ class Settings:
     free_longest_wait_s: float = _setting(
         3600.0,
         "s",
-        "a free job that waited most of it yields to nobody any more; 0 = no bound",
+        "a free job that would wait longer is refused; one that waited most of it goes first; 0 = no bound",
         allowed.number(0, 604_800),
     )
     max_preemptions: int = _setting(

@@ -34,6 +34,11 @@ class Ledger:
         """Useful work on a job."""
         life.done_s += self.spent("useful", begin_s, end_s) * speed
 
+    def refuse(self, life: Life) -> None:
+        """A job was not admitted: nothing more comes of it."""
+        life.refused = True
+        self.ended += 1
+
     def end(self, life: Life, at_s: float) -> None:
         """A job is done."""
         life.ended_at = at_s

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from callsheet.beat import controllers, rebalancer, seats
 from callsheet.beat.controllers import Hands
-from callsheet.errors import SettingsError
+from callsheet.errors import NotAdmitted, SettingsError
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import NewJob
 from callsheet.records.requests import VideoRequest
@@ -30,6 +30,7 @@ from callsheet.simulator.timeline import Timeline
 from callsheet.simulator.worker import Worker, World
 from callsheet.store.memory import MemoryStore
 from callsheet.store.protocol import Store
+from callsheet.tasks.admit import Admission
 
 SAMPLES = 200
 FAILED = 1000  # jobs that one tick of the reaper can fail, with room
@@ -52,6 +53,7 @@ class Replay:
         self._tiers = {rule.name: rule for rule in self._rules.tiers}
         gpus = {fleet.gpu_class: fleet.count for fleet in scenario.fleets}
         self._capacity = rough_capacity(gpus, self._rules.lanes.values())
+        self._admission = Admission(self.store, self._rules, self.timeline.store_time)
         self._moved = 0
         self._world = World(
             self.timeline,
@@ -83,6 +85,11 @@ class Replay:
 
     def _submit(self, index: int, arrival: Arrival) -> None:
         job = self._new_job(index, arrival)
+        try:
+            self._admission.check(job)
+        except NotAdmitted:
+            self.ledger.refuse(self.ledger.lives[index])
+            return
         self._world.lives[job.id] = self.ledger.lives[index]
         answer = self.store.submit(job, op=self._world.op(), release=True)
         for ticket in answer.tickets:
@@ -128,6 +135,7 @@ class Replay:
             broker=lambda: None,
             load=lambda gpu, lane: self.workers[gpu].load(lane),
             fleet=self._rules,
+            keeps_plans=False,
         )
 
     def _release_all(self, _store: Store, queue: str) -> int:
@@ -139,6 +147,7 @@ class Replay:
         if controllers.reap(hands):
             self._see_failed()
         seats.take_back(hands)
+        controllers.hasten(hands)
         before = self.store.desired()
         rebalancer.rebalance_all(hands)
         for name, wish in self.store.desired().items():

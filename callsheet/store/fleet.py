@@ -47,6 +47,14 @@ class Fleet(Protocol):
         """What the last tick kept; empty when there is nothing."""
         ...
 
+    def keep_plan(self, plan: dict[str, Any], *, op: str) -> None:
+        """Keep what a tick decided, plain data, for ten minutes; of more than 120 the newest."""
+        ...
+
+    def plans(self) -> list[dict[str, Any]]:
+        """What the last ticks decided, the oldest first; ``at``: store time of each."""
+        ...
+
     def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:
         """Single flight: True when tick ``number`` is newer than any begun one and no other is under way.
 

@@ -30,6 +30,7 @@ key                           type    holds                                  liv
 ``tenant:{tier}:{tenant}``    string  virtual time of its next turn          a day after its last job
 ``desired``                   hash    GPU -> what its worker serves (JSON)   desire; dropped with its GPU
 ``memory:{name}``             string  what a controller remembers (JSON)     a quarter of an hour
+``plans``                     list    [at, plan] (JSON) of the last ticks    ten minutes, the newest 120
 ``queues``                    set     every queue name that ever had a job   submit; few, by the name rule
 ``gpu:{name}``                hash    a GPU as its worker registered it      its heartbeat (``ttl_s``)
 ``gpu:{name}:order``          hash    an operator's word: cordoned, draining  order_gpu, until lifted
@@ -85,6 +86,7 @@ PATTERNS = {
     "tenant": "tenant:{}:{}",
     "desired": "desired",
     "memory": "memory:{}",
+    "plans": "plans",
     "queues": "queues",
     "gpu": "gpu:{}",
     "gpu_order": "gpu:{}:order",
@@ -214,6 +216,10 @@ class Keys:
     def memory(self, name: str) -> str:
         """String: what a controller remembers."""
         return self._key("memory", name)
+
+    def plans(self) -> str:
+        """List: what the last ticks decided."""
+        return self._key("plans")
 
     def queues(self) -> str:
         """Set: known queue names."""

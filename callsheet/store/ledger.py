@@ -160,6 +160,13 @@ class Ledger:
         entry.job = replace(entry.job, gpu_class=gpu_class, queue=queue)
         self._enter(entry)
 
+    def hasten(self, entry: Entry) -> None:
+        """Its age alone is its place in the backlog from here on."""
+        self._leave(entry)
+        created_at = entry.job.created_at
+        entry.job = replace(entry.job, fair_tag=created_at, start_tag=created_at)
+        self._enter(entry)
+
     def extend(self, entry: Entry, lease_until: float, progress: dict[str, Any]) -> None:
         """A running attempt goes on."""
         entry.job = replace(entry.job, lease_until=lease_until, **progress)

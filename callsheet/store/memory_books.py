@@ -1,26 +1,27 @@
-"""The books of the in-memory store, to look into them and to deliver: what moves no job.
+"""The books of the in-memory store, to look into them and to deliver: what changes no state.
 
 See :class:`~callsheet.store.protocol.Store` for the verbs.
 """
-# ruff: noqa: D102 - the protocol documents the verbs
+# ruff: noqa: D102, ARG002 - the protocol documents the verbs; ``once`` reads ``op``
 
 from __future__ import annotations
 
 import copy
+import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from callsheet.records.jobs import AttemptRecord, Event, Job
-from callsheet.records.lanes import DIRECT, Head, Waiting
+from callsheet.records.lanes import DIRECT, Before, Head, Turn, Waiting
 from callsheet.records.states import State
 from callsheet.store import rules
 from callsheet.store.ledger import Entry, Ledger, owns
 from callsheet.store.memory_fleet import MemoryFleet
 from callsheet.store.protocol import Page
-from callsheet.store.steps import atomic
+from callsheet.store.steps import atomic, once
 
 
 class MemoryBooks(MemoryFleet):
@@ -131,6 +132,38 @@ class MemoryBooks(MemoryFleet):
                     job = ledger.entries[job_id].job
                     out.setdefault(job.queue, []).append(job)
         return [waiting(queue, out.get(queue, []), ledger, heads) for queue in sorted(ledger.offered)]
+
+    @atomic
+    def turn(self, tier: str, tenant: str) -> Turn:
+        virtual = rules.micro(self._now + self._ledger.leads.get(tier, 0.0))
+        return Turn(virtual, max(virtual, self._ledger.turns.get((tier, tenant), 0.0)))
+
+    @atomic
+    def before(self, tier: str, key: float) -> dict[str, Before]:
+        found = {}
+        for queue, ids in sorted(self._ledger.backlogs.items()):
+            if queue.partition(".")[0] == tier and (jobs := ids.count(key)):
+                work_s = self._ledger.works[queue] * jobs / len(ids)
+                found[queue] = Before(jobs, rules.micro(work_s))
+        return found
+
+    @once
+    def hasten(self, older_s: Mapping[str, float], *, op: str, limit: int = 1000) -> list[str]:
+        moved = []
+        since = rules.micro(self._now - min(older_s.values())) if older_s else 0.0
+        for job_id in self._ledger.by_state[State.PENDING].up_to(since, limit):
+            entry = self._ledger.entries[job_id]
+            job = entry.job
+            waited = self._now - job.created_at
+            if waited >= older_s.get(job.tier, math.inf) and job.start_tag > job.created_at:
+                self._ledger.hasten(entry)
+                self._ledger.note(entry, "hastened", rules.HASTENED % waited, self._now)
+                moved.append(job_id)
+        return moved
+
+    @atomic
+    def keyed(self, tenant: str, key: str) -> str:
+        return self._ledger.idem.get((tenant, key), "")
 
     @atomic
     def backlog(self) -> dict[str, int]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import copy
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,6 +26,7 @@ class MemoryFleet(Steps, Fleet):
         self._routes: dict[str, tuple[str, ...]] = {}
         self._desired: dict[str, Desired] = {}
         self._memories: dict[str, tuple[dict[str, Any], float]] = {}  # with the time of their end
+        self._plans: deque[dict[str, Any]] = deque(maxlen=rules.PLANS_MAX)
         self._gpus: dict[str, tuple[Gpu, float]] = {}  # with the end of its heartbeat
         self._orders: dict[str, GpuOrder] = {}
         self._ticks: defaultdict[str, Tick] = defaultdict(Tick)
@@ -76,6 +77,14 @@ class MemoryFleet(Steps, Fleet):
     def recall(self, name: str) -> dict[str, Any]:
         memory, until = self._memories.get(name, ({}, 0.0))
         return copy.deepcopy(memory) if until > self._now else {}
+
+    @once
+    def keep_plan(self, plan: dict[str, Any], *, op: str) -> None:
+        self._plans.append({**copy.deepcopy(plan), "at": self._now})
+
+    @atomic
+    def plans(self) -> list[dict[str, Any]]:
+        return [copy.deepcopy(plan) for plan in self._plans if plan["at"] > self._now - rules.PLANS_TTL_S]
 
     @atomic
     def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:

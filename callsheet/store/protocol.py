@@ -36,6 +36,7 @@ from callsheet.records.lanes import Waiting
 from callsheet.records.states import State
 from callsheet.store import rules
 from callsheet.store.fleet import Fleet
+from callsheet.store.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Page:
     cursor: str  # hand it back for the next page; "" = no more
 
 
-class Store(Fleet, Protocol):
+class Store(Fleet, Turns, Protocol):
     """What every store can do."""
 
     # -- the life of a job

@@ -15,7 +15,7 @@ from callsheet.store import codec, rules
 from callsheet.store.connection import Connection
 from callsheet.store.fleet import NO_ROUTES, Fleet
 from callsheet.store.keys import Keys
-from callsheet.store.scripts import Scripts
+from callsheet.store.scripts import Clock, Scripts
 
 
 class RedisFleet(Fleet):
@@ -23,6 +23,7 @@ class RedisFleet(Fleet):
 
     _connection: Connection
     _client: redis.Redis
+    _clock: Clock | None
     _keys: Keys
     _scripts: Scripts
 
@@ -36,6 +37,12 @@ class RedisFleet(Fleet):
                 return pipe.execute()
 
         return self._connection.call(run)
+
+    def now(self) -> float:
+        if self._clock:
+            return rules.micro(self._clock())
+        seconds, micros = self._ask(lambda: self._client.time())
+        return float(seconds) + float(micros) / 1e6
 
     def set_quotas(
         self, quotas: dict[str, int], *, routes: Mapping[str, tuple[str, ...]] = NO_ROUTES, op: str
@@ -63,6 +70,15 @@ class RedisFleet(Fleet):
     def recall(self, name: str) -> dict[str, Any]:
         kept = self._ask(lambda: self._client.get(self._keys.memory(name)))
         return cast(dict[str, Any], json.loads(kept)) if kept else {}
+
+    def keep_plan(self, plan: dict[str, Any], *, op: str) -> None:
+        rules.check_op(op)
+        self._scripts.keep_plan(json.dumps(plan), op=op)
+
+    def plans(self) -> list[dict[str, Any]]:
+        rows = [json.loads(row) for row in self._ask(lambda: self._client.lrange(self._keys.plans(), 0, -1))]
+        since = self.now() - rules.PLANS_TTL_S
+        return [{**json.loads(plan), "at": float(at)} for at, plan in rows if float(at) > since]
 
     def begin_tick(self, controller: str, number: int, *, token: str, busy_s: float) -> bool:
         rules.check_op(token)

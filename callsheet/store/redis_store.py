@@ -28,7 +28,7 @@ from callsheet.store import codec, rules
 from callsheet.store.connection import WAIT_MS, Connection, connect
 from callsheet.store.keys import PREFIX, Keys
 from callsheet.store.protocol import ClaimRefused, Lease, Page, Store
-from callsheet.store.redis_fleet import RedisFleet
+from callsheet.store.redis_turns import RedisTurns
 from callsheet.store.scripts import Clock, Scripts
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ T = TypeVar("T")
 _CHUNK = 200  # records read per round trip of a listing
 
 
-class RedisStore(RedisFleet, Store):
+class RedisStore(RedisTurns, Store):
     """See :class:`~callsheet.store.protocol.Store` for the verbs. Safe for threads, and across a fork.
 
     ``client`` must decode responses. ``retention_s``: how long a record outlives its end. ``clock`` replaces
@@ -362,12 +362,6 @@ class RedisStore(RedisFleet, Store):
         return [codec.read_event(entry) for _, entry in self._ask(lambda: self._client.xrange(key))]
 
     # -- the server ------------------------------------------------------------------------------------------
-
-    def now(self) -> float:
-        if self._clock:
-            return rules.micro(self._clock())
-        seconds, micros = self._ask(lambda: self._client.time())
-        return float(seconds) + float(micros) / 1e6
 
     def ping(self) -> dict[str, Any]:
         info = self._ask(lambda: self._client.info())

@@ -41,6 +41,8 @@ GUESSED_GPU_S = 86_400.0  # GPU-seconds between two losses of a worker, before a
 URGENT_TTL_S = 2.0  # how long a look that was asked for, and never came, keeps others from asking
 TURNS_TTL_S = 86_400  # how long an idle tenant's place in virtual time is remembered
 MEMORY_TTL_S = 900  # how long a controller remembers
+PLANS_TTL_S = 600  # how long the plan of a tick is kept
+PLANS_MAX = 120  # plans kept: those that were asked for between two ticks are plans too
 RELEASE_MAX = 1000  # jobs that one release looks at, counting those that expire
 
 EXPIRED_TEXT = (
@@ -58,6 +60,7 @@ PASSED = "passed."  # before a queue's name: where tickets are listed that worke
 CHORD_PART = ":chord"  # ends the name of a part of a delivery: <job's name>:chord
 ORDERS = frozenset({"yield"})
 HEALED = "its ticket was lost"
+HASTENED = "waited %.0f s, most of what its tier promises: it goes before younger jobs now"
 GPU_ACTIONS = frozenset({"cordoned", "draining"})
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,199}")
 

@@ -32,6 +32,8 @@ _NUMBERS: dict[str, int | str] = {
     "TRIM_MAX": rules.TRIM_MAX,
     "TURNS_TTL_S": rules.TURNS_TTL_S,
     "MEMORY_TTL_S": rules.MEMORY_TTL_S,
+    "PLANS_TTL_S": rules.PLANS_TTL_S,
+    "PLANS_MAX": rules.PLANS_MAX,
     "RELEASE_MAX": rules.RELEASE_MAX,
     "OP_TTL_MS": int(rules.OP_TTL_S * 1000),
     "TICK_TTL_MS": int(rules.TICK_TTL_S * 1000),
@@ -41,6 +43,7 @@ _TEXTS: dict[str, int | str] = {
     "EXPIRED_TEXT": rules.EXPIRED_TEXT,
     "CANCELLED_TEXT": rules.CANCELLED_TEXT,
     "LOST_TEXT": rules.LOST_TEXT,
+    "HASTENED_TEXT": rules.HASTENED,
     "PASSED": rules.PASSED,
     "CHORD_PART": rules.CHORD_PART,
 }
@@ -224,6 +227,23 @@ class Scripts:
     def remember(self, name: str, memory: str, *, op: str) -> None:
         """Replaces what was remembered."""
         self._run("remember", name, memory, op=op)
+
+    def keep_plan(self, plan: str, *, op: str) -> None:
+        """After the others."""
+        self._run("keep_plan", plan, op=op)
+
+    def turn(self, tier: str, tenant_tag: str) -> list[str]:
+        """``[virtual time of the tier, of the tenant's next turn]``."""
+        return self._run("turn", tier, tenant_tag)
+
+    def before(self, tier: str, key: str) -> list[str]:
+        """``[queue, jobs, work_s, ...]`` of the tier's backlogs."""
+        return self._run("before", tier, key)
+
+    def hasten(self, older_s: Mapping[str, float], *, limit: int, op: str) -> list[str]:
+        """Ids."""
+        flat = [str(part) for pair in older_s.items() for part in pair]
+        return self._run("hasten", limit, *flat, op=op)
 
     def lanes(self, heads: int) -> list[list[Any]]:
         """``[queue, jobs, work_s, offered_s, rows of the front, rows of those with a ticket]`` of each."""

@@ -42,6 +42,10 @@ class SortedIds:
         end = bisect_right(self._order, (score, _LAST))
         return [member for _, member in self._order[: min(end, max(limit, 0))]]
 
+    def count(self, score: float) -> int:
+        """How many ids are under ``score``."""
+        return bisect_left(self._order, (score, ""))
+
     def below(self, score: float = math.inf) -> list[str]:
         """The ids under ``score``, highest first."""
         end = bisect_left(self._order, (score, ""))

@@ -158,10 +158,12 @@ class VideoTask(Task):
 
 def _of_member(fault: CallsheetError, before: int) -> CallsheetError:
     """The fault of a request, which says what is under way already: Celery submits a group one by one."""
-    return type(fault)(
+    told = type(fault)(
         f"{fault}\nThis is member {before + 1} of its group or chord: the {before} before it are submitted, "
         "and go on. Cancel them (`callsheet job list`), or give each an idempotency_key and submit all again."
     )
+    told.__dict__.update(fault.__dict__)
+    return told
 
 
 def _no_batches(name: str) -> Never:

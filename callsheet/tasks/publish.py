@@ -31,18 +31,23 @@ def publish(ticket: Ticket) -> bool:
     return True
 
 
+def send_tick(name: str) -> None:
+    """Ask the controllers for one tick of a round. Raises OperationalError, OSError without a broker."""
+    app.send_task(
+        TICK,
+        args=(name,),
+        queue=CONTROL_QUEUE,
+        routing_key=CONTROL_QUEUE,
+        ignore_result=True,
+        retry=False,
+        add_to_parent=False,
+    )
+
+
 def ask_rebalance() -> None:
     """Let a controller look at once, not at its next tick. Without a broker the next tick must do."""
     try:
-        app.send_task(
-            TICK,
-            args=(REBALANCE,),
-            queue=CONTROL_QUEUE,
-            routing_key=CONTROL_QUEUE,
-            ignore_result=True,
-            retry=False,
-            add_to_parent=False,
-        )
+        send_tick(REBALANCE)
     except (OperationalError, OSError) as fault:
         log.warning("no controller was asked to look at once (%s)", urls.untrusted(fault) or fault)
 

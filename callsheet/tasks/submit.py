@@ -26,6 +26,7 @@ from callsheet.routing.queues import QueueName
 from callsheet.routing.work import work_s
 from callsheet.settings import Settings
 from callsheet.store.protocol import Store
+from callsheet.tasks.admit import Admission
 
 FLEET_S = 1.0  # how long a look at the live fleet is good for
 
@@ -67,14 +68,16 @@ class Submitter:
         self._store, self._catalog, self._settings = store, catalog, settings
         self._publish, self._ask, self._clock = publish, ask, clock
         self._rules = live_rules(catalog, settings)
+        self._admission = Admission(store, self._rules, clock)
         self._looked: tuple[float, _Fleet] = (-FLEET_S, _Fleet(frozenset(), 0.0))
 
     def submit(self, arguments: Mapping[str, Any], extras: Extras = Extras()) -> Submitted:
         """Record one job and release what its queue's quota allows.
 
-        Raises RequestError (every fault at once), NoGpuFits, IdempotencyConflict, Unreachable.
+        Raises RequestError (every fault at once), NoGpuFits, NotAdmitted, IdempotencyConflict, Unreachable.
         """
         job = self._new_job(arguments, extras)
+        self._admission.check(job)
         answer = self._store.submit(
             job, op=uuid.uuid4().hex, alias=bool(extras.task_id), release=self._publish is not None
         )

@@ -40,4 +40,5 @@ def test_the_help_in_the_list_is_that_of_the_command(name: str) -> None:
 def test_the_commands_of_the_issue_are_there() -> None:
     wanted = "job submit,job list,job show,job watch,job cancel,job download,models,config,up,worker,doctor"
     wanted += ",job requeue,job preempt,gpu list,gpu cordon,gpu uncordon,gpu drain"
+    wanted += ",explain,rebalance,simulate"
     assert {f"callsheet {path}" for path in wanted.split(",")} <= set(TREE)

@@ -28,6 +28,12 @@ def test_workers_of_other_queues_are_named() -> None:
     assert "2 x l4" in text
 
 
+def test_gpus_that_could_load_its_model_are_counted() -> None:
+    cold = replace(A100, queues=("free.a100.ltx",))
+    text = waits_for(PENDING, [cold, replace(cold, name="a100-1@node"), L4], ahead=0)
+    assert text == "a GPU that loads its model: 2 GPUs could (`callsheet explain j1`)"
+
+
 def test_its_place_and_the_workers_that_will_take_it() -> None:
     assert waits_for(PENDING, [A100, BUSY, L4], ahead=3) == (
         "3 jobs before it; 2 workers of queue free.a100, 1 free"

@@ -43,6 +43,7 @@ def test_the_gpu_that_loses_least_loads() -> None:
     counted = replicas(fleet, SPECS, {"a100": {"ltx": 1.0}})
     (load,) = cold_starts(fleet, counted, {"wan": 1}, NEEDS)
     assert (load.gpu, load.evicts) == ("a100-1@node", ())
+    assert load.reason.startswith("backfill: ")
 
 
 def test_the_jobs_behind_the_first_one_would_wait_longer_too() -> None:

@@ -67,3 +67,22 @@ def test_noise_in_the_estimates_changes_no_work() -> None:
     result = replay(replace(scenario(jobs(12)), noise=0.3))
     check_whole(result)
     assert sum(life.arrival.work_s for life in result.lives) == 240.0
+
+
+def test_what_would_wait_too_long_is_refused_and_what_is_admitted_starts_in_time() -> None:
+    flood = jobs(800, every_s=0.125)  # 16,000 s of work in 100 s, on eight GPUs
+    tiers = (TIERS[0], replace(TIERS[1], longest_wait_s=300.0))
+    result = replay(replace(scenario(flood, gpus=8), tiers=tiers))
+    refused = [life for life in result.lives if life.refused]
+    admitted = [life for life in result.lives if not life.refused]
+    assert refused
+    assert all(life.started_at is None and life.ended_at is None for life in refused)
+    assert all(life.ended_at is not None for life in admitted)
+    waits = [(life.started_at or 0.0) - life.arrival.at_s for life in admitted]
+    assert max(waits) <= 300.0
+    assert max(waits) > 200.0  # nothing was refused without need
+
+
+def test_a_run_within_its_bounds_refuses_nothing() -> None:
+    result = replay(scenario(jobs(60, every_s=0.5)))
+    assert not any(life.refused for life in result.lives)
