@@ -15,10 +15,10 @@ from callsheet.beat.patience import Patience
 from callsheet.errors import Unreachable
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Job, Ticket
+from callsheet.routing.benches import AGED
 from callsheet.routing.fleet import FleetRules
 from callsheet.routing.queues import parse_queue, worker_of
 from callsheet.routing.reroute import new_home, stranded
-from callsheet.routing.seating import AGED
 from callsheet.settings import Settings
 from callsheet.store.protocol import Store
 from callsheet.store.rules import PASSED

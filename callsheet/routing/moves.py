@@ -78,7 +78,5 @@ def warm_counts(seats: Iterable[Seat]) -> dict[str, Counter[str]]:
     counts: dict[str, Counter[str]] = {}
     for seat in seats:
         own = counts.setdefault(seat.gpu.gpu_class, Counter())
-        own.update(seat.warm)
-        if seat.loading:
-            own[seat.loading] += 1
+        own.update(seat.stays)
     return counts

@@ -23,7 +23,7 @@ from callsheet.routing.residency import Load, Replicas
 from callsheet.routing.scaling import scale
 from callsheet.routing.seating import Heir, Seater, Seating
 from callsheet.routing.seats import Seat
-from callsheet.routing.shares import lendable, owed
+from callsheet.routing.shares import guaranteed, lendable
 from callsheet.routing.snapshot import Memory, Snapshot
 from callsheet.routing.subscription import ordered
 from callsheet.routing.targets import able, targets
@@ -72,8 +72,9 @@ def rebalance(snapshot: Snapshot) -> Plan:
     memory = observe(snapshot)
     replicas = replicas_of(snapshot, memory)
     heirs = heirs_of(snapshot.waiting, snapshot)
-    seatings = list(_seater(snapshot, replicas).seat(heirs)) if heirs else []
-    taken = {seating.gpu for seating in seatings}
+    seater = _seater(snapshot, replicas)
+    seatings = list(seater.seat(heirs))
+    taken = seater.counted_on.union(seating.gpu for seating in seatings)
     seats = [seat for seat in snapshot.seats if seat.gpu.name not in taken]
     loads = _loads(seats, replicas, snapshot, Counter(seating.heir.lane for seating in seatings))
     return Plan(
@@ -258,12 +259,16 @@ class _Ranks:
 
 
 def _turned(snapshot: Snapshot) -> frozenset[str]:
-    """GPUs that serve the tiers in reverse, since a later tier is owed some of its share."""
-    due = owed(snapshot.seats, waiting_jobs(snapshot), [t for t in snapshot.tiers if t.yields])
-    count = sum(due.values())
-    if not count:
-        return frozenset()
-    soonest = sorted(
-        (seat for seat in snapshot.seats if not seat.promised), key=lambda seat: (seat.frees_s, seat.gpu.name)
-    )
-    return frozenset(seat.gpu.name for seat in soonest[:count])
+    """GPUs that serve the tiers in reverse: those that are a later tier's share."""
+    waiting, yielding = waiting_jobs(snapshot), [tier for tier in snapshot.tiers if tier.yields]
+    turned: set[str] = set()
+    for name, count in guaranteed(snapshot.seats, waiting, yielding).items():
+        left = [seat for seat in snapshot.seats if seat.gpu.name not in turned]
+        turned.update(seat.gpu.name for seat in sorted(left, key=lambda one: _turns(one, name))[:count])
+    return frozenset(turned)
+
+
+def _turns(seat: Seat, tier: str) -> tuple[bool, bool, float, str]:
+    """Those that run a job of the tier come first: they go on with the next one."""
+    runs_it = seat.job is not None and seat.job.tier == tier
+    return not runs_it, seat.promised, 0.0 if runs_it else seat.frees_s, seat.gpu.name

@@ -26,6 +26,12 @@ class Seat:
     promised: bool  # a ticket in its direct queue: its next job is chosen
     loading: str  # a lane that it loads with no job, or was told to
     warm: frozenset[str]  # lanes whose weights it has; the shared lane "" counts as such
+    leaves: frozenset[str] = frozenset()  # those of them that go for what it was told to load
+
+    @property
+    def stays(self) -> frozenset[str]:
+        """Lanes that it will have once it has done what it was told."""
+        return (self.warm | {self.loading} if self.loading else self.warm) - self.leaves
 
     @property
     def idle(self) -> bool:
@@ -61,11 +67,20 @@ def _seat(
 ) -> Seat:
     warm = frozenset(lane for lane in ("", *gpu.resident) if lane in lanes)
     load = wish.load if wish and wish.load not in warm else ""
+    leaves = warm.difference(wish.keep) if wish and load else frozenset()
     if job is None:
         left = max(lanes[load].load_s - (now - wish.at), 0.0) if wish and load in lanes else 0.0
-        return Seat(gpu, None, "", left, left, promised, load, warm)
+        return Seat(gpu, None, "", left, left, promised, load, warm, leaves)
     lane = lane_of(job.queue)
     expected = ends(job, lanes.get(lane), gpu.gpu_class, now)
     return Seat(
-        gpu, job, lane, expected.frees_s, expected.yields_s + costs.save_s, promised, load, warm | {lane}
+        gpu,
+        job,
+        lane,
+        expected.frees_s,
+        expected.yields_s + costs.save_s,
+        promised,
+        load,
+        warm | {lane},
+        leaves,
     )

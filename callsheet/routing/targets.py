@@ -3,10 +3,12 @@
 Over x[class, demand] (GPUs at work on it), new replicas z[class, lane] >= x - warm, served work s <= demand,
 and for each tier the fraction theta <= 1 of its demand that every lane gets at least:
 
-    maximise  sum of weight[tier] * theta[tier] * demand[tier] + 0.3 * s - price[class] * load_s / 30 s * z
+    maximise  sum of weight[tier] * theta[tier] * demand[tier] + 0.3 * s
+              - price[class] * (min(load_s / 30 s, 1) * z + 0.001 * x)
 
 theta makes all lanes of a tier advance alike, so that the oldest jobs go first whatever their model; the term
-in z is the hysteresis: weights are moved only for what serves more than their loading costs.
+in z is the hysteresis: weights are moved only for what serves more than their loading costs. That cost has an
+upper end, so that a model which loads for minutes is not left waiting for ever.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from callsheet.routing.tiers import TierRule
 
 URGENT_WEIGHT = 20.0  # of a tier that preempts, against 1 of one that waits
 SERVED = 0.3  # worth of work that is served beyond what theta promises to all
-MOVE_S = 30.0  # a move shall have paid for itself in so many seconds
+MOVE_S = 30.0  # a move shall have paid for itself in so many seconds, or in as many as it loads
+AT_WORK = 1e-3  # price of a GPU at work, so that no more are called for than there is work
 
 Table = dict[str, dict[str, float]]  # class -> lane -> GPUs
 
@@ -71,7 +74,7 @@ def _at_work(
     made = {}
     for gpu_class, count in gpus.items():
         own = [(gpu_class, *pair) for pair in pairs if able(lanes.get(pair[0]), gpu_class, pair[1])]
-        made.update({key: program.variable() for key in own})
+        made.update({key: program.variable(-AT_WORK * _price(gpu_class)) for key in own})
         if own:
             program.limit({made[key]: 1.0 for key in own}, float(count))
     return made
@@ -88,10 +91,13 @@ def _replicas(
     for (gpu_class, lane, _), x in at_work.items():
         of_lane[gpu_class, lane].append(x)
     for (gpu_class, lane), xs in of_lane.items():
-        price = KNOWN[gpu_class].price if gpu_class in KNOWN else 1.0
-        z = program.variable(-price * lanes[lane].load_s / MOVE_S)
+        z = program.variable(-_price(gpu_class) * min(lanes[lane].load_s / MOVE_S, 1.0))
         have = warm.get(gpu_class, {}).get(lane, 0)
         program.limit({**dict.fromkeys(xs, 1.0), z: -1.0}, float(have))
+
+
+def _price(gpu_class: str) -> float:
+    return KNOWN[gpu_class].price if gpu_class in KNOWN else 1.0
 
 
 def _serve(
