@@ -34,11 +34,16 @@ def rates(
     before: Mapping[str, float],
     rates_before: Mapping[str, float],
     past_s: float,
+    seen_s: float,
 ) -> dict[str, float]:
-    """Moving averages of work per second by queue. ``past_s``: seconds since ``before``, 0 = never seen."""
+    """Moving averages of work per second by queue. ``past_s``: seconds since ``before``, 0 = never seen.
+
+    ``seen_s``: seconds since the first look. While they are few the average is over them alone: a fleet that
+    has just started is not to believe for minutes that little comes.
+    """
     if past_s <= 0:
         return dict(rates_before)
-    weight = 1.0 - math.exp(-past_s / RATE_S)
+    weight = (1.0 - math.exp(-past_s / RATE_S)) / (1.0 - math.exp(-max(seen_s, past_s) / RATE_S))
     return {
         queue: (1 - weight) * rates_before.get(queue, 0.0)
         + weight * max(total - before.get(queue, 0.0), 0.0) / past_s

@@ -6,7 +6,7 @@ takes the picture and carries the plan out; live and in the simulator it is the 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,19 +17,18 @@ from callsheet.routing.admission import Flows, flows
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.estimates import rough_capacity
 from callsheet.routing.idle import cold_starts, preloads
+from callsheet.routing.lane_order import LaneOrder
 from callsheet.routing.queues import parse_queue
 from callsheet.routing.quotas import quotas_of, routes_of
 from callsheet.routing.residency import Load, Replicas
 from callsheet.routing.scaling import scale
 from callsheet.routing.seating import Heir, Seater, Seating
 from callsheet.routing.seats import Seat
-from callsheet.routing.shares import guaranteed, lendable
-from callsheet.routing.snapshot import Memory, Snapshot
-from callsheet.routing.subscription import ordered
-from callsheet.routing.targets import able, targets
+from callsheet.routing.shares import lendable
+from callsheet.routing.snapshot import Memory, Snapshot, waiting_jobs
+from callsheet.routing.targets import targets
 
 TARGETS_S = 5.0  # between two solutions of the linear program
-BUCKET_S = 5.0  # heads of lanes that are closer in time count as equally old
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +91,19 @@ def observe(snapshot: Snapshot) -> Memory:
     before, now = snapshot.memory, snapshot.now
     offered = {one.queue: one.offered_s for one in snapshot.waiting}
     past_s = now - before.at if before.at else 0.0
-    averages = demand.rates(offered, before.offered, before.rates, past_s)
+    since = before.since or now
+    averages = demand.rates(offered, before.offered, before.rates, past_s, now - since)
     busy: Counter[str] = Counter()
     for tier in snapshot.tiers:
         if tier.preempts:
             busy += demand.busy_with(snapshot.seats, snapshot.waiting, tier.name)
     memory = replace(
-        before, at=now, offered=offered, rates=averages, peaks=demand.peaks(now, before.peaks, busy)
+        before,
+        at=now,
+        since=since,
+        offered=offered,
+        rates=averages,
+        peaks=demand.peaks(now, before.peaks, busy),
     )
     memory = replace(memory, flows=_flows(snapshot))
     if now - before.targets_at < TARGETS_S:
@@ -141,14 +146,6 @@ def _seater(snapshot: Snapshot, replicas: Replicas) -> Seater:
     return Seater(snapshot.seats, snapshot.lanes, rules, spare, replicas)
 
 
-def waiting_jobs(snapshot: Snapshot) -> dict[str, int]:
-    """Tier -> jobs that wait."""
-    count: Counter[str] = Counter()
-    for one in snapshot.waiting:
-        count[parse_queue(one.queue).tier] += one.jobs
-    return dict(count)
-
-
 def _loads(seats: Sequence[Seat], replicas: Replicas, snapshot: Snapshot, seated: Counter[str]) -> list[Load]:
     """Weights to load for what waits. ``seated``: lane -> jobs that this tick gave a GPU."""
     lanes: Counter[str] = Counter()
@@ -181,11 +178,11 @@ def _desired(
 ) -> dict[str, Desired]:
     """What changes of what every worker serves."""
     by_gpu = {load.gpu: load for load in loads}
-    ranks = _Ranks(snapshot, memory)
+    order = LaneOrder(snapshot, memory.targets)
     changed = {}
     for seat in snapshot.seats:
         before = snapshot.desired.get(seat.gpu.name)
-        wish = _wish(seat, by_gpu.get(seat.gpu.name), before, ranks, replicas)
+        wish = _wish(seat, by_gpu.get(seat.gpu.name), before, order, replicas)
         if before is None or _differ(wish, before):
             changed[seat.gpu.name] = wish
     return changed
@@ -196,7 +193,7 @@ def _differ(one: Desired, other: Desired) -> bool:
 
 
 def _wish(
-    seat: Seat, load: Load | None, before: Desired | None, ranks: _Ranks, replicas: Replicas
+    seat: Seat, load: Load | None, before: Desired | None, order: LaneOrder, replicas: Replicas
 ) -> Desired:
     loading, why = seat.loading, before.why if before else ""
     keep = before.keep if before else ()
@@ -206,69 +203,5 @@ def _wish(
     elif not loading and set(keep) != seat.warm:
         keep = replicas.keep_order(seat, seat.warm)
     lanes = {lane for lane in ("", *seat.gpu.resident, loading) if lane in replicas.lanes}
-    queues = ranks.queues(seat, lanes)
+    queues = order.queues(seat, lanes)
     return Desired(queues=queues, keep=keep, load=loading, why=why if loading else "")
-
-
-class _Ranks:
-    """The order in which lanes are served, by GPU class."""
-
-    def __init__(self, snapshot: Snapshot, memory: Memory) -> None:
-        self._tiers = [tier.name for tier in snapshot.tiers]
-        self._heads: dict[tuple[str, str], float] = {}
-        self._needs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        for one in snapshot.waiting:
-            name = parse_queue(one.queue)
-            self._needs[name.tier, name.lane].append(name.gpu_class)
-            if one.heads:
-                key = one.heads[0].key
-                self._heads[name.tier, name.lane] = min(self._heads.get((name.tier, name.lane), key), key)
-        self._running = Counter((s.gpu.gpu_class, s.lane) for s in snapshot.seats if s.job is not None)
-        self._targets = memory.targets
-        self._lanes = snapshot.lanes
-        self._preempting = {tier.name for tier in snapshot.tiers if tier.preempts}
-        self._cache: dict[tuple[str, frozenset[str], bool], tuple[str, ...]] = {}
-        self._turned = _turned(snapshot)
-
-    def queues(self, seat: Seat, lanes: set[str]) -> tuple[str, ...]:
-        """The queues of one seat; seats alike share them."""
-        turned = seat.gpu.name in self._turned
-        key = (seat.gpu.gpu_class, frozenset(lanes), turned)
-        if key not in self._cache:
-            self._cache[key] = self._queues(seat.gpu.gpu_class, lanes, turned)
-        return self._cache[key]
-
-    def _queues(self, gpu_class: str, lanes: set[str], turned: bool) -> tuple[str, ...]:
-        return ordered(
-            gpu_class,
-            lanes,
-            tiers=list(reversed(self._tiers)) if turned else self._tiers,
-            needs=lambda tier, lane: [
-                need for need in self._needs[tier, lane] if able(self._lanes.get(lane), gpu_class, need)
-            ],
-            rank=lambda tier, lane: self._rank(gpu_class, tier, lane),
-        )
-
-    def _rank(self, gpu_class: str, tier: str, lane: str) -> tuple[float, ...]:
-        head = self._heads.get((tier, lane))
-        if head is None:
-            return (2.0, 0.0)
-        target = self._targets.get(gpu_class, {}).get(lane, 0.0)
-        full = tier not in self._preempting and self._running[gpu_class, lane] >= target
-        return float(full), head // BUCKET_S
-
-
-def _turned(snapshot: Snapshot) -> frozenset[str]:
-    """GPUs that serve the tiers in reverse: those that are a later tier's share."""
-    waiting, yielding = waiting_jobs(snapshot), [tier for tier in snapshot.tiers if tier.yields]
-    turned: set[str] = set()
-    for name, count in guaranteed(snapshot.seats, waiting, yielding).items():
-        left = [seat for seat in snapshot.seats if seat.gpu.name not in turned]
-        turned.update(seat.gpu.name for seat in sorted(left, key=lambda one: _turns(one, name))[:count])
-    return frozenset(turned)
-
-
-def _turns(seat: Seat, tier: str) -> tuple[bool, bool, float, str]:
-    """Those that run a job of the tier come first: they go on with the next one."""
-    runs_it = seat.job is not None and seat.job.tier == tier
-    return not runs_it, seat.promised, 0.0 if runs_it else seat.frees_s, seat.gpu.name

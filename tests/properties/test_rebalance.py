@@ -15,10 +15,10 @@ from callsheet.routing.benches import AGED, NEAR_END
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.estimates import Costs, LaneSpec
 from callsheet.routing.queues import parse_queue, queue_name
-from callsheet.routing.rebalance import rebalance, waiting_jobs
+from callsheet.routing.rebalance import rebalance
 from callsheet.routing.seats import Seat, take_seats
 from callsheet.routing.shares import lendable
-from callsheet.routing.snapshot import Snapshot
+from callsheet.routing.snapshot import Snapshot, waiting_jobs
 from callsheet.routing.targets import able
 from callsheet.routing.tiers import FREE, PRO
 from callsheet.store.memory import MemoryStore

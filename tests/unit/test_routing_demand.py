@@ -11,26 +11,35 @@ from callsheet.routing.tiers import FREE, PRO, TIERS
 from tests.support.snapshots import NOW, job, seat, waiting
 
 
+def test_what_comes_in_the_first_minute_is_believed_at_once() -> None:
+    average = rates({"q": 30.0}, {}, {}, 10.0, 10.0)
+    assert average["q"] == pytest.approx(3.0)
+    average = rates({"q": 60.0}, {"q": 30.0}, average, 10.0, 20.0)
+    assert average["q"] == pytest.approx(3.0)
+
+
 def test_the_first_picture_says_nothing_about_rates() -> None:
-    assert rates({"q": 100.0}, {}, {}, 0.0) == {}
-    assert rates({"q": 100.0}, {}, {"q": 2.0}, 0.0) == {"q": 2.0}
+    assert rates({"q": 100.0}, {}, {}, 0.0, 0.0) == {}
+    assert rates({"q": 100.0}, {}, {"q": 2.0}, 0.0, 0.0) == {"q": 2.0}
 
 
 def test_a_steady_stream_is_averaged_to_its_rate() -> None:
     average: dict[str, float] = {}
     for tick in range(1000):
-        average = rates({"q": 3.0 * (tick + 1)}, {"q": 3.0 * tick}, average, 1.0)
+        average = rates({"q": 3.0 * (tick + 1)}, {"q": 3.0 * tick}, average, 1.0, 1e9)
     assert average["q"] == pytest.approx(3.0, rel=0.01)
 
 
 def test_the_average_does_not_depend_on_how_often_one_looks() -> None:
-    once = rates({"q": 0.0}, {"q": 0.0}, {"q": 2.0}, RATE_S)["q"]
-    twice = rates({"q": 0.0}, {"q": 0.0}, rates({"q": 0.0}, {"q": 0.0}, {"q": 2.0}, RATE_S / 2), RATE_S / 2)
+    once = rates({"q": 0.0}, {"q": 0.0}, {"q": 2.0}, RATE_S, 1e9)["q"]
+    twice = rates(
+        {"q": 0.0}, {"q": 0.0}, rates({"q": 0.0}, {"q": 0.0}, {"q": 2.0}, RATE_S / 2, 1e9), RATE_S / 2, 1e9
+    )
     assert once == pytest.approx(2.0 / math.e) == pytest.approx(twice["q"])
 
 
 def test_a_counter_that_began_anew_gives_no_negative_rate() -> None:
-    assert rates({"q": 1.0}, {"q": 500.0}, {}, 1.0) == {"q": 0.0}
+    assert rates({"q": 1.0}, {"q": 500.0}, {}, 1.0, 1e9) == {"q": 0.0}
 
 
 def test_a_tier_that_preempts_wants_its_backlog_served_soon() -> None:

@@ -14,10 +14,9 @@ from callsheet.routing.rebalance import (
     observe,
     rebalance,
     seat_heirs,
-    waiting_jobs,
 )
 from callsheet.routing.seats import take_seats
-from callsheet.routing.snapshot import Memory, Snapshot
+from callsheet.routing.snapshot import Memory, Snapshot, waiting_jobs
 from callsheet.routing.tiers import FREE, PRO
 from tests.support.snapshots import NOW, carried_out, gpu, job, lane, lanes, seat, snapshot, waiting
 
