@@ -6,18 +6,19 @@ takes the picture and carries the plan out; live and in the simulator it is the 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from callsheet.records.lanes import Desired, Waiting
-from callsheet.routing import demand, moves
+from callsheet.routing import demand
 from callsheet.routing.admission import Flows, flows
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.estimates import rough_capacity
 from callsheet.routing.idle import cold_starts, preloads
 from callsheet.routing.lane_order import LaneOrder
+from callsheet.routing.moves import LaneMoves, holdings, less
 from callsheet.routing.queues import parse_queue
 from callsheet.routing.quotas import quotas_of, routes_of
 from callsheet.routing.residency import Load, Replicas
@@ -26,7 +27,7 @@ from callsheet.routing.seating import Heir, Seater, Seating
 from callsheet.routing.seats import Seat
 from callsheet.routing.shares import lendable
 from callsheet.routing.snapshot import Memory, Snapshot, waiting_jobs
-from callsheet.routing.targets import targets
+from callsheet.routing.targets import Aims, aims
 
 TARGETS_S = 5.0  # between two solutions of the linear program
 
@@ -75,15 +76,24 @@ def rebalance(snapshot: Snapshot) -> Plan:
     seatings = list(seater.seat(heirs))
     taken = seater.counted_on.union(seating.gpu for seating in seatings)
     seats = [seat for seat in snapshot.seats if seat.gpu.name not in taken]
-    loads = _loads(seats, replicas, snapshot, Counter(seating.heir.lane for seating in seatings))
+    loads = _loads(seats, replicas, snapshot, memory, Counter(seating.heir.lane for seating in seatings))
     return Plan(
         desired=_desired(snapshot, loads, memory, replicas),
         loads=loads,
         seatings=seatings,
         quotas=quotas_of(snapshot),
         routes=routes_of(snapshot),
-        memory=memory,
+        memory=replace(memory, moves=less(memory.moves, _by_class(snapshot.seats, loads))),
     )
+
+
+def _by_class(seats: Iterable[Seat], loads: Iterable[Load]) -> dict[str, list[str]]:
+    """Class -> lanes that its GPUs load."""
+    classes = {seat.gpu.name: seat.gpu.gpu_class for seat in seats}
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for load in loads:
+        found[classes[load.gpu]].append(load.lane)
+    return found
 
 
 def observe(snapshot: Snapshot) -> Memory:
@@ -111,10 +121,13 @@ def observe(snapshot: Snapshot) -> Memory:
     scaled = scale(
         now, snapshot.waiting, averages, snapshot.seats, snapshot.lanes, snapshot.tiers, before.needed
     )
+    found = _aims(snapshot, averages)
     return replace(
         memory,
         targets_at=now,
-        targets=_targets(snapshot, averages),
+        targets=found.targets,
+        moves=found.moves,
+        leaves=found.leaves,
         needed=scaled.needed,
         wanted=scaled.wanted,
     )
@@ -132,12 +145,12 @@ def replicas_of(snapshot: Snapshot, memory: Memory) -> Replicas:
     return replicas
 
 
-def _targets(snapshot: Snapshot, averages: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def _aims(snapshot: Snapshot, averages: Mapping[str, float]) -> Aims:
     gpus = Counter(seat.gpu.gpu_class for seat in snapshot.seats)
     wanted = demand.demands(
         snapshot.waiting, averages, snapshot.tiers, rough_capacity(gpus, snapshot.lanes.values())
     )
-    return targets(wanted, gpus, moves.warm_counts(snapshot.seats), snapshot.lanes, snapshot.tiers)
+    return aims(wanted, holdings(snapshot.seats), snapshot.lanes, snapshot.tiers)
 
 
 def _seater(snapshot: Snapshot, replicas: Replicas) -> Seater:
@@ -146,7 +159,9 @@ def _seater(snapshot: Snapshot, replicas: Replicas) -> Seater:
     return Seater(snapshot.seats, snapshot.lanes, rules, spare, replicas)
 
 
-def _loads(seats: Sequence[Seat], replicas: Replicas, snapshot: Snapshot, seated: Counter[str]) -> list[Load]:
+def _loads(
+    seats: Sequence[Seat], replicas: Replicas, snapshot: Snapshot, memory: Memory, seated: Counter[str]
+) -> list[Load]:
     """Weights to load for what waits. ``seated``: lane -> jobs that this tick gave a GPU."""
     lanes: Counter[str] = Counter()
     needs: dict[str, str] = {}
@@ -158,7 +173,7 @@ def _loads(seats: Sequence[Seat], replicas: Replicas, snapshot: Snapshot, seated
     lanes.subtract(seated)
     loads = cold_starts(seats, replicas, lanes, needs)
     left = _without(seats, loads)
-    loads += moves.lane_moves(left, replicas, lanes, needs)
+    loads += LaneMoves(memory, replicas).decide(left, lanes, needs)
     return loads + preloads(_without(left, loads), replicas, needs)
 
 

@@ -27,6 +27,8 @@ class Memory:
     peaks: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)  # lane -> (since, GPUs)
     targets_at: float = 0.0  # store time of the targets
     targets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # class -> lane -> GPUs
+    moves: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # those still to load, alike
+    leaves: Sequence[tuple[str, Sequence[str], float]] = ()  # (class, weights, GPUs with these that may load)
     needed: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)  # as peaks, by class
     flows: Mapping[str, Any] = field(default_factory=dict)  # see admission.py
     wanted: Mapping[str, tuple[int, str]] = field(default_factory=dict)  # class -> (GPUs, why)
