@@ -12,7 +12,7 @@ from callsheet.routing.rebalance import Plan, rebalance, seat_heirs
 from callsheet.routing.seating import Seating
 from callsheet.routing.snapshot import MEMORY, Snapshot
 
-HEADS = 1000  # jobs of one backlog's front that a tick looks at
+HEADS = 300  # jobs of one backlog's front that a tick looks at: a sample of what waits longest
 FRONT = 200  # jobs of one backlog's front that may get a GPU in one tick
 
 

@@ -71,18 +71,24 @@ def _urgent(waiting: Iterable[Waiting], averages: Mapping[str, float]) -> dict[s
 
 
 def _patient(waiting: Sequence[Waiting], averages: Mapping[str, float], prefix_s: float) -> dict[str, float]:
-    """The mix of the oldest work when much waits; else what comes, and what waits spread over the prefix."""
+    """The mix of the oldest work when much waits; else what comes, and what waits spread over the prefix.
+
+    Of long backlogs only the front is seen: behind the first of these ends nothing is known of the mix.
+    """
     if sum(one.work_s for one in waiting) <= prefix_s:
         return {one.queue: averages.get(one.queue, 0.0) + one.work_s / PREFIX_S for one in waiting}
     mix: defaultdict[str, float] = defaultdict(float)
+    seen = min(
+        (one.heads[-1].key for one in waiting if one.heads and one.jobs > len(one.heads)), default=math.inf
+    )
     heads = sorted((head.key, head.work_s, one.queue) for one in waiting for head in one.heads)
     total = 0.0
-    for _, work_s, queue in heads:
-        if total >= prefix_s:
+    for key, work_s, queue in heads:
+        if total >= prefix_s or key > seen:
             break
-        mix[queue] += work_s / PREFIX_S
+        mix[queue] += work_s
         total += work_s
-    return dict(mix)
+    return {queue: work_s / total * prefix_s / PREFIX_S for queue, work_s in mix.items()} if total else {}
 
 
 def busy_with(seats: Iterable[Seat], waiting: Iterable[Waiting], tier: str) -> Counter[str]:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from callsheet.routing.queues import parse_queue
+from callsheet.routing.queues import parse_queue, queue_name
 from callsheet.routing.seats import Seat
 from callsheet.routing.shares import guaranteed
 from callsheet.routing.snapshot import Snapshot, waiting_jobs
-from callsheet.routing.subscription import ordered
 from callsheet.routing.targets import able
 
 BUCKET_S = 5.0  # heads of lanes that are closer in time count as equally old
@@ -39,6 +38,7 @@ class LaneOrder:
         self._lanes = snapshot.lanes
         self._patient = [tier.name for tier in snapshot.tiers if not tier.preempts]
         self._cache: dict[tuple[str, frozenset[str], bool, str], tuple[str, ...]] = {}
+        self._served: dict[tuple[str, str, str], tuple[str, ...]] = {}
         self._turned = _turned(snapshot)
         self._next = self._ending(snapshot.seats)
 
@@ -51,15 +51,24 @@ class LaneOrder:
         return self._cache[key]
 
     def _queues(self, gpu_class: str, lanes: frozenset[str], turned: bool, first: str) -> tuple[str, ...]:
-        return ordered(
-            gpu_class,
-            lanes,
-            tiers=list(reversed(self._tiers)) if turned else self._tiers,
-            needs=lambda tier, lane: [
-                need for need in self._needs[tier, lane] if able(self._lanes.get(lane), gpu_class, need)
-            ],
-            rank=lambda tier, lane: self._rank(gpu_class, tier, lane, first),
+        """Tier by tier, within one the lanes with the lowest rank first."""
+        tiers = list(reversed(self._tiers)) if turned else self._tiers
+        return tuple(
+            queue
+            for tier in tiers
+            for lane in sorted(lanes, key=lambda lane: (self._rank(gpu_class, tier, lane, first), lane))
+            for queue in self._of_lane(tier, gpu_class, lane)
         )
+
+    def _of_lane(self, tier: str, gpu_class: str, lane: str) -> tuple[str, ...]:
+        """The queue of its own class, and those that the jobs of the lane were placed on and that it runs."""
+        key = (tier, gpu_class, lane)
+        if key not in self._served:
+            needs = self._needs[tier, lane]
+            able_to = [need for need in needs if able(self._lanes.get(lane), gpu_class, need)]
+            classes = dict.fromkeys((gpu_class, *able_to))
+            self._served[key] = tuple(queue_name(tier, name, lane) for name in classes)
+        return self._served[key]
 
     def _rank(self, gpu_class: str, tier: str, lane: str, first: str) -> tuple[float, ...]:
         head = self._heads.get((tier, lane))

@@ -50,10 +50,15 @@ def take_seats(
 ) -> list[Seat]:
     """The seats of these GPUs. ``running``: GPU name -> job; ``promised``: names with a chosen next job."""
     chosen = frozenset(promised)
-    return [
-        _seat(gpu, running.get(gpu.name), gpu.name in chosen, desired.get(gpu.name), lanes, costs, now)
-        for gpu in gpus
-    ]
+    sets: dict[tuple[str, ...], frozenset[str]] = {}  # many GPUs hold the same weights
+    found = []
+    for gpu in gpus:
+        warm = sets.get(gpu.resident)
+        if warm is None:
+            warm = sets[gpu.resident] = frozenset(lane for lane in ("", *gpu.resident) if lane in lanes)
+        job, wish = running.get(gpu.name), desired.get(gpu.name)
+        found.append(_seat(gpu, job, gpu.name in chosen, wish, warm, lanes, costs, now))
+    return found
 
 
 def _seat(
@@ -61,11 +66,11 @@ def _seat(
     job: Job | None,
     promised: bool,
     wish: Desired | None,
+    warm: frozenset[str],
     lanes: Mapping[str, LaneSpec],
     costs: Costs,
     now: float,
 ) -> Seat:
-    warm = frozenset(lane for lane in ("", *gpu.resident) if lane in lanes)
     load = wish.load if wish and wish.load not in warm else ""
     leaves = warm.difference(wish.keep) if wish and load else frozenset()
     if job is None:
@@ -81,6 +86,6 @@ def _seat(
         expected.yields_s + costs.save_s,
         promised,
         load,
-        warm | {lane},
+        warm if lane in warm else warm | {lane},
         leaves,
     )

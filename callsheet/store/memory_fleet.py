@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,7 +26,7 @@ class MemoryFleet(Steps, Fleet):
         self._quotas: dict[str, int] = {}
         self._routes: dict[str, tuple[str, ...]] = {}
         self._desired: dict[str, Desired] = {}
-        self._memories: dict[str, tuple[dict[str, Any], float]] = {}  # with the time of their end
+        self._memories: dict[str, tuple[str, float]] = {}  # as JSON, with the time of their end
         self._plans: deque[dict[str, Any]] = deque(maxlen=rules.PLANS_MAX)
         self._gpus: dict[str, tuple[Gpu, float]] = {}  # with the end of its heartbeat
         self._orders: dict[str, GpuOrder] = {}
@@ -71,12 +72,12 @@ class MemoryFleet(Steps, Fleet):
 
     @once
     def remember(self, name: str, memory: dict[str, Any], *, op: str) -> None:
-        self._memories[name] = copy.deepcopy(memory), self._now + rules.MEMORY_TTL_S
+        self._memories[name] = json.dumps(memory), self._now + rules.MEMORY_TTL_S
 
     @atomic
     def recall(self, name: str) -> dict[str, Any]:
-        memory, until = self._memories.get(name, ({}, 0.0))
-        return copy.deepcopy(memory) if until > self._now else {}
+        text, until = self._memories.get(name, ("{}", 0.0))
+        return dict(json.loads(text)) if until > self._now else {}
 
     @once
     def keep_plan(self, plan: dict[str, Any], *, op: str) -> None:
