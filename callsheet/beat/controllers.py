@@ -50,7 +50,6 @@ class Hands:
     signal: Callable[[str, str], None]  # revoke signal "yield" for a ticket id, to one worker
     objects: Callable[[], Objects]
     broker: Callable[[], redis.Redis | None]  # a client on the broker's Redis; None for a broker that is none
-    load: Callable[[str, str], object] = lambda _gpu, _lane: None  # an idle GPU is to load a lane's weights
     fleet: FleetRules = field(default_factory=FleetRules)
     keeps_plans: bool = True  # what ticks decide is kept, for `callsheet explain`
     patience: Patience = field(default_factory=Patience)

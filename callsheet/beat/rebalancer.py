@@ -45,8 +45,6 @@ def carry_out(hands: Hands, picture: Snapshot, plan: Plan) -> int:
     if plan.desired:
         store.desire(plan.desired, op=op())
     store.set_quotas(dict(plan.quotas), routes=plan.routes, op=op())
-    for load in plan.loads:
-        hands.load(load.gpu, load.lane)
     seated = sum(seat_one(hands, seating) for seating in plan.seatings)
     return seated + len(plan.loads)
 

@@ -133,7 +133,6 @@ class Replay:
             signal=lambda ticket_id, gpu: self.workers[gpu].yield_soon(ticket_id),
             objects=_no_objects,
             broker=lambda: None,
-            load=lambda gpu, lane: self.workers[gpu].load(lane),
             fleet=self._rules,
             keeps_plans=False,
         )
@@ -151,7 +150,7 @@ class Replay:
         before = self.store.desired()
         rebalancer.rebalance_all(hands)
         for name, wish in self.store.desired().items():
-            if name not in before or before[name].queues != wish.queues:
+            if before.get(name) != wish:
                 self._moved += self.timeline.now < self.scenario.window_s
                 self.workers[name].reconcile()
         controllers.release_all(hands)
