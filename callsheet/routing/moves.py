@@ -10,7 +10,7 @@ from callsheet.routing.seats import Seat
 from callsheet.routing.snapshot import Memory
 from callsheet.routing.targets import able
 
-ENOUGH = 0.5  # of a GPU that a lane lacks in a class: below, a move is not worth its load
+ENOUGH = 0.8  # of a GPU that a lane lacks in a class: below, a move is not worth its load
 SHARE = 0.02  # of the fleet that moves in one tick, at least 2 GPUs
 
 

@@ -16,7 +16,7 @@ from callsheet.routing import demand
 from callsheet.routing.admission import Flows, flows
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.estimates import rough_capacity
-from callsheet.routing.idle import cold_starts, preloads
+from callsheet.routing.idle import Queued, cold_starts, preloads
 from callsheet.routing.lane_order import LaneOrder
 from callsheet.routing.moves import LaneMoves, holdings, less
 from callsheet.routing.queues import parse_queue
@@ -164,14 +164,21 @@ def _loads(
 ) -> list[Load]:
     """Weights to load for what waits. ``seated``: lane -> jobs that this tick gave a GPU."""
     lanes: Counter[str] = Counter()
+    work: defaultdict[str, float] = defaultdict(float)
     needs: dict[str, str] = {}
     for one in snapshot.waiting:
         name = parse_queue(one.queue)
         lanes[name.lane] += one.jobs
+        work[name.lane] += one.work_s
         if one.jobs and _smaller(name.gpu_class, needs.get(name.lane)):
             needs[name.lane] = name.gpu_class
+    queued = {
+        lane: Queued(max(jobs - seated[lane], 0), work[lane] / jobs)
+        for lane, jobs in lanes.items()
+        if jobs > 0
+    }
     lanes.subtract(seated)
-    loads = cold_starts(seats, replicas, lanes, needs)
+    loads = cold_starts(seats, replicas, queued, needs)
     left = _without(seats, loads)
     loads += LaneMoves(memory, replicas).decide(left, lanes, needs)
     return loads + preloads(_without(left, loads), replicas, needs)
