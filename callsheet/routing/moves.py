@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from callsheet.routing.residency import Load, Replicas
 from callsheet.routing.seats import Seat
 from callsheet.routing.snapshot import Memory
-from callsheet.routing.targets import able
+from callsheet.routing.targets import LEAST, able
 
 ENOUGH = 0.8  # of a GPU that a lane lacks in a class: below, a move is not worth its load
+SOON_S = (
+    8.0  # only GPUs that end their job within it are ordered to move: later ones may be needed as they are
+)
 SHARE = 0.02  # of the fleet that moves in one tick, at least 2 GPUs
 
 
@@ -52,7 +55,16 @@ class LaneMoves:
             for lane, lacked in row.items()
             if waiting.get(lane, 0) > 0 and lacked > ENOUGH
         ]
-        return sorted(found, key=lambda one: (-one[2], one))
+        nowhere = [lane for lane in waiting if waiting[lane] > 0 and not self._replicas.of_lane[lane]]
+        return sorted([*found, *self._first(nowhere)], key=lambda one: (-one[2], one))
+
+    def _first(self, lanes: Iterable[str]) -> Iterator[tuple[str, str, float]]:
+        """Lanes that no GPU has get one, however little of it they would use."""
+        for lane in lanes:
+            rows = [(row.get(lane, 0.0), gpu_class) for gpu_class, row in self._moves.items()]
+            lacked, gpu_class = max(rows, default=(0.0, ""))
+            if LEAST < lacked <= ENOUGH:
+                yield gpu_class, lane, 1.0
 
     def _move(self, free: Iterable[Seat], gpu_class: str, lane: str, lacked: float) -> Load | None:
         """Of the GPUs whose weights are to leave, the one that loses least and ends soonest."""
@@ -61,7 +73,9 @@ class LaneMoves:
         goes: tuple[str, ...] = ()
         for seat in free:
             group = (gpu_class, seat.stays.intersection(self._wanted))
-            if seat.gpu.gpu_class != gpu_class or lane in seat.warm or self._leaves.get(group, 0.0) <= 0:
+            if seat.gpu.gpu_class != gpu_class or lane in seat.warm or seat.frees_s > SOON_S:
+                continue
+            if self._leaves.get(group, 0.0) <= 0:
                 continue
             evicted = self._replicas.evicted(seat, lane)
             if evicted is None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from callsheet.routing.moves import LaneMoves, holdings, less, take
+from callsheet.routing.moves import SOON_S, LaneMoves, holdings, less, take
 from callsheet.routing.residency import Load
 from callsheet.routing.seats import Seat
 from callsheet.routing.snapshot import Memory
 from tests.support.snapshots import job, lane, lanes, replicas, seat
 
 SPECS = lanes(lane("wan", vram_gb=60.0), lane("ltx", vram_gb=60.0, load_s=10.0), lane("cog", vram_gb=10.0))
-FLEET = [seat(index=n, runs=job(f"j{n}"), frees_s=60.0 - n) for n in range(10)]
+FLEET = [seat(index=n, runs=job(f"j{n}"), frees_s=10.0 - n) for n in range(10)]
 NEEDS = {"ltx": "a100", "cog": "a100"}
 
 
@@ -37,9 +37,19 @@ def test_the_gpus_that_end_soonest_move_and_say_why() -> None:
 
 
 def test_a_small_fleet_moves_two_gpus_in_a_tick_and_a_large_one_two_in_a_hundred() -> None:
-    large = [seat(index=n, runs=job(f"j{n}")) for n in range(200)]
+    large = [seat(index=n, runs=job(f"j{n}"), frees_s=1.0) for n in range(200)]
     assert len(moves()) == 2
     assert len(moves(large, ltx=50.0, waiting=99, leaving=99.0)) == 4
+
+
+def test_gpus_that_are_busy_for_longer_are_not_ordered_yet() -> None:
+    assert moves([seat(index=n, runs=job(f"j{n}"), frees_s=SOON_S + 1.0) for n in range(10)]) == []
+
+
+def test_a_lane_that_no_gpu_has_gets_one_however_little_it_would_use() -> None:
+    assert [one.lane for one in moves(ltx=0.3)] == ["ltx"]
+    assert moves(ltx=0.01) == []
+    assert moves([*FLEET, seat(index=10, runs=job("x", of="ltx"))], ltx=0.3) == []
 
 
 def test_nothing_moves_for_a_lane_whose_jobs_do_not_wait() -> None:
@@ -47,8 +57,9 @@ def test_nothing_moves_for_a_lane_whose_jobs_do_not_wait() -> None:
 
 
 def test_half_a_gpu_is_not_worth_a_move() -> None:
-    assert moves(ltx=0.5) == []
-    assert len(moves(ltx=0.9)) == 1
+    fleet = [*FLEET, seat(index=10, runs=job("x", of="ltx"))]  # one has it already
+    assert moves(fleet, ltx=0.5) == []
+    assert len(moves(fleet, ltx=0.9)) == 1
 
 
 def test_only_gpus_whose_weights_are_to_leave_move() -> None:
