@@ -123,8 +123,8 @@ class Worker:
         self.alive, self.doing = True, "idle"
         self._gpu = replace(self._gpu, resident=())
         self._tell()
-        self._look()
         self.free()
+        self._look()
 
     # -- what it does by itself
 

@@ -5,7 +5,7 @@ Live controllers, policy and store run here over a virtual clock: what holds her
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from callsheet.settings import Settings
@@ -21,7 +21,8 @@ MODELS = (
 CAP = 3
 TIERS = (TierSpec("pro", 0.9), TierSpec("free", 0.05, longest_wait_s=3600.0, max_preemptions=CAP))
 WINDOW_S = 60.0
-FEW = settings(max_examples=15, deadline=None)
+QUICK = (Phase.explicit, Phase.reuse, Phase.generate)  # a run takes a second: shrinking would take minutes
+FEW = settings(max_examples=6, deadline=None, phases=QUICK, derandomize=True)
 
 arrivals = st.builds(
     Arrival,
