@@ -58,9 +58,10 @@ class MemoryFleet(Steps, Fleet):
     @once
     def desire(self, changes: Mapping[str, Desired | None], *, op: str) -> None:
         for name, desired in changes.items():
-            self._desired.pop(name, None)
+            had = self._desired.pop(name, None)
             if desired is not None:
-                self._desired[name] = replace(desired, at=self._now)
+                same = had is not None and had.load == desired.load
+                self._desired[name] = replace(desired, at=had.at if had and same else self._now)
 
     @atomic
     def desired(self) -> dict[str, Desired]:
