@@ -166,6 +166,14 @@ VERBS: dict[str, Verb] = {
         lambda twin, _: twin.submitted(),
         lambda store: store.reroute("film", gpu_class="a100", queue="free.a100", op=OP),
     ),
+    "hasten": Verb(
+        after(61, lambda twin: twin.delayed("film")),
+        lambda store: store.hasten({"free": 60.0}, op=OP),
+    ),
+    "keep_plan": Verb(
+        lambda twin, _: twin.store.keep_plan({"n": 1}, op=twin.op()),
+        lambda store: store.keep_plan({"n": 2}, op=OP),
+    ),
     "order": Verb(
         lambda twin, _: twin.running(), lambda store: store.order("film", 1, "yield", reason="pro", op=OP)
     ),

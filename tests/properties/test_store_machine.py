@@ -93,9 +93,19 @@ class StoreMachine(RuleBasedStateMachine):
         wait=st.none() | SECONDS,
         patience=st.none() | SECONDS,
         repeat=MAYBE,
+        delay_s=SECONDS,
     )
     def submit(
-        self, name: str, queue: str, key: str, body: str, alias: bool, wait: Any, patience: Any, repeat: bool
+        self,
+        name: str,
+        queue: str,
+        key: str,
+        body: str,
+        alias: bool,
+        wait: Any,
+        patience: Any,
+        repeat: bool,
+        delay_s: float = 0.0,
     ) -> None:
         times = {
             "not_before": 0.0 if wait is None else self.clock.now + wait,
@@ -112,6 +122,7 @@ class StoreMachine(RuleBasedStateMachine):
             canvas={"of": name},
             **times,
         )
+        job = replace(job, delay_s=delay_s, charge_s=delay_s, work_s=delay_s)
         self.twice(repeat, lambda store, op: store.submit(job, op=op, alias=alias))
 
     @rule(queue=QUEUES, quota=st.sampled_from([0, 1, 2, 4]), repeat=MAYBE)
@@ -269,6 +280,11 @@ class StoreMachine(RuleBasedStateMachine):
         gpu_class = queue.split(".")[1]
         self.twice(repeat, lambda store, op: store.reroute(name, gpu_class=gpu_class, queue=queue, op=op))
 
+    @rule(older_s=SECONDS, repeat=MAYBE)
+    def hasten(self, older_s: float, repeat: bool) -> None:
+        self.twice(repeat, lambda store, op: store.hasten({"free": older_s, "pro": 10.0}, op=op))
+        self.twice(repeat, lambda store, op: store.keep_plan({"older_s": older_s}, op=op))
+
     @rule(back=st.integers(0, 2), busy_s=SECONDS, done=MAYBE, repeat=MAYBE)
     def tick(self, back: int, busy_s: float, done: bool, repeat: bool) -> None:
         number, token = next(self.ticks) - back, uuid.uuid4().hex
@@ -312,7 +328,9 @@ class StoreMachine(RuleBasedStateMachine):
     def look_closely(self, name: str, queue: str) -> None:
         self.both(lambda store: (store.gpus(), store.gpu_orders(), store.erasing()))
         self.both(lambda store: store.attempts(name))
-        self.both(lambda store: store.backlog_jobs(queue))
+        self.both(lambda store: (store.backlog_jobs(queue), store.plans(), store.keyed("acme", "k1")))
+        tier, place = queue.split(".")[0], self.clock.now + 2.5
+        self.both(lambda store: (store.before(tier, place), store.turn(tier, "a:b")))
         self.both(lambda store: (store.resolve(name), store.events(name)))
         self.both(lambda store: (store.aliases(name), store.delivered_parts(name)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import redis
@@ -27,6 +28,10 @@ class Twin:
     def submitted(self, name: str = "film", **changes: Any) -> str:
         """A job that waits."""
         return self.store.submit(new_job(name, **changes), op=self.op()).job_id
+
+    def delayed(self, name: str) -> None:
+        """A job that waits behind its turn."""
+        self.store.submit(replace(new_job(name), delay_s=600.0), op=self.op())
 
     def quotas(self) -> dict[str, int]:
         """Room for a hundred tickets."""
@@ -68,6 +73,8 @@ def everything(client: redis.Redis, prefix: str) -> dict[str, Any]:
             value = client.smembers(key)
         elif kind == "zset":
             value = client.zrange(key, 0, -1, withscores=True)
+        elif kind == "list":
+            value = client.lrange(key, 0, -1)
         else:
             value = [fields for _, fields in client.xrange(key) or []]
         found[key.removeprefix(prefix)] = value
