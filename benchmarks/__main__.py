@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.figures import document, exit_code, missed
 from benchmarks.machine import load_average, machine
 
-NAMES = ("submit", "encode", "dispatch", "idle")
+NAMES = ("submit", "encode", "rebalance", "dispatch", "idle")
 NEED_WORKERS = frozenset({"dispatch", "idle"})
 
 
@@ -27,12 +27,13 @@ class Plan:
 
     jobs_submitted: int = 150  # per round
     encodings: int = 5
+    jobs_waiting: int = 100_000
     jobs_run: int = 60
     idle_s: float = 60.0
     settle_s: float = 5.0
 
 
-QUICK = Plan(jobs_submitted=40, encodings=1, jobs_run=10, idle_s=10.0, settle_s=2.0)
+QUICK = Plan(jobs_submitted=40, encodings=1, jobs_waiting=5000, jobs_run=10, idle_s=10.0, settle_s=2.0)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -76,6 +77,11 @@ def _measure(names: frozenset[str], plan: Plan, folder: Path) -> Iterator[tuple[
 
         _say(f"encode: {plan.encodings} times")
         yield from encode.measure(folder, times=plan.encodings).items()
+    if "rebalance" in names:
+        from benchmarks import rebalance
+
+        _say(f"rebalance: {plan.jobs_waiting} jobs, which are submitted first")
+        yield from rebalance.measure(jobs=plan.jobs_waiting).items()
     if names & NEED_WORKERS:
         yield from _measure_workers(names, plan, folder)
 

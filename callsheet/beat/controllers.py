@@ -15,10 +15,10 @@ from callsheet.beat.patience import Patience
 from callsheet.errors import Unreachable
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Job, Ticket
+from callsheet.routing.benches import AGED
 from callsheet.routing.fleet import FleetRules
 from callsheet.routing.queues import parse_queue, worker_of
 from callsheet.routing.reroute import new_home, stranded
-from callsheet.routing.seating import AGED
 from callsheet.settings import Settings
 from callsheet.store.protocol import Store
 from callsheet.store.rules import PASSED
@@ -50,7 +50,6 @@ class Hands:
     signal: Callable[[str, str], None]  # revoke signal "yield" for a ticket id, to one worker
     objects: Callable[[], Objects]
     broker: Callable[[], redis.Redis | None]  # a client on the broker's Redis; None for a broker that is none
-    load: Callable[[str, str], object] = lambda _gpu, _lane: None  # an idle GPU is to load a lane's weights
     fleet: FleetRules = field(default_factory=FleetRules)
     keeps_plans: bool = True  # what ticks decide is kept, for `callsheet explain`
     patience: Patience = field(default_factory=Patience)

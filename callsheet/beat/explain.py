@@ -10,10 +10,10 @@ from callsheet.beat.look import Eyes, seats
 from callsheet.records.decisions import LOAD, SERVE, Account, Decision
 from callsheet.records.jobs import Event, Job
 from callsheet.records.states import State
+from callsheet.routing.benches import AGED
 from callsheet.routing.estimates import Ends, ends
 from callsheet.routing.outlook import Fit, Outlook, fits, outlook, servers
 from callsheet.routing.queues import lane_of, parse_queue, worker_of
-from callsheet.routing.seating import AGED
 from callsheet.routing.seats import Seat
 
 NAMED = 20  # decisions that are told of one job, the newest

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from callsheet.beat.controllers import takers
-from callsheet.records.lanes import Waiting
+from callsheet.records.lanes import Desired, Waiting
 from callsheet.routing.fleet import FleetRules
 from callsheet.routing.placement import homes
 from callsheet.routing.queues import queue_name, worker_of
@@ -41,14 +41,15 @@ class View:
 def look_at(hands: Eyes, waiting: Sequence[Waiting]) -> Snapshot:
     """Fleet, orders and memory beside what waits."""
     store = hands.store
-    found = seats(hands)
+    desired = store.desired()
+    found = _seats(hands, desired)
     memory = Memory.from_json(store.recall(MEMORY))
     return Snapshot(
         now=store.now(),
         seats=found,
         waiting=[*waiting, *_expected(hands, found, {one.queue for one in waiting})],
         lanes=hands.fleet.lanes,
-        desired=store.desired(),
+        desired=desired,
         memory=memory,
         tiers=hands.fleet.tiers,
         costs=hands.fleet.costs,
@@ -57,12 +58,16 @@ def look_at(hands: Eyes, waiting: Sequence[Waiting]) -> Snapshot:
 
 def seats(hands: Eyes) -> list[Seat]:
     """The GPUs that take jobs."""
+    return _seats(hands, hands.store.desired())
+
+
+def _seats(hands: Eyes, desired: Mapping[str, Desired]) -> list[Seat]:
     store = hands.store
     return take_seats(
         takers(store),
         {job.worker: job for job in store.running()},
         (worker for queue in store.published() if (worker := worker_of(queue))),
-        store.desired(),
+        desired,
         hands.fleet.lanes,
         hands.fleet.costs,
         store.now(),

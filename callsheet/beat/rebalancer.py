@@ -12,7 +12,7 @@ from callsheet.routing.rebalance import Plan, rebalance, seat_heirs
 from callsheet.routing.seating import Seating
 from callsheet.routing.snapshot import MEMORY, Snapshot
 
-HEADS = 1000  # jobs of one backlog's front that a tick looks at
+HEADS = 300  # jobs of one backlog's front that a tick looks at: a sample of what waits longest
 FRONT = 200  # jobs of one backlog's front that may get a GPU in one tick
 
 
@@ -45,8 +45,6 @@ def carry_out(hands: Hands, picture: Snapshot, plan: Plan) -> int:
     if plan.desired:
         store.desire(plan.desired, op=op())
     store.set_quotas(dict(plan.quotas), routes=plan.routes, op=op())
-    for load in plan.loads:
-        hands.load(load.gpu, load.lane)
     seated = sum(seat_one(hands, seating) for seating in plan.seatings)
     return seated + len(plan.loads)
 

@@ -37,12 +37,13 @@ def match(hands: Hands) -> int:
 
 def take_back(hands: Hands) -> int:
     """Tickets in direct queues whose worker is gone, cordoned, or busy with something else go back."""
+    workers = {queue: worker for queue in hands.store.published() if (worker := worker_of(queue))}
+    if not workers:
+        return 0
     taken, by_name = 0, {seat.gpu.name: seat for seat in seats(hands)}
-    for queue in hands.store.published():
-        worker = worker_of(queue)
-        if worker:
-            older_s, reason = _patience(hands, queue, by_name.get(worker))
-            taken += len(hands.store.heal(queue, older_s=older_s, reason=reason, op=op()))
+    for queue, worker in workers.items():
+        older_s, reason = _patience(hands, queue, by_name.get(worker))
+        taken += len(hands.store.heal(queue, older_s=older_s, reason=reason, op=op()))
     return taken
 
 

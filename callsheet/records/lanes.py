@@ -57,4 +57,4 @@ class Desired:
     keep: tuple[str, ...] = ()  # lanes whose weights it shall have; what goes first stands last
     load: str = ""  # a lane whose weights it loads as soon as it has nothing to do; "" = none
     why: str = ""  # in words
-    at: float = 0.0  # store time of the order
+    at: float = 0.0  # store time since when it is to load these weights

@@ -14,7 +14,8 @@ from callsheet.routing.tiers import TierRule
 
 RATE_S = 120.0  # over which arrivals are averaged
 URGENT_S = 15.0  # in which the backlog of a tier that preempts shall be served
-PREFIX_S = 30.0  # of the fleet's capacity: so much of the oldest waiting work is looked at
+OLDEST_S = 60.0  # of the fleet's capacity: so much of the oldest waiting work says what is wanted
+SPREAD_S = 30.0  # in which a short backlog of a tier that waits shall be served
 PEAK_S = 60.0  # one entry of the peaks
 PEAKS = 10  # entries that count
 
@@ -34,11 +35,16 @@ def rates(
     before: Mapping[str, float],
     rates_before: Mapping[str, float],
     past_s: float,
+    seen_s: float,
 ) -> dict[str, float]:
-    """Moving averages of work per second by queue. ``past_s``: seconds since ``before``, 0 = never seen."""
+    """Moving averages of work per second by queue. ``past_s``: seconds since ``before``, 0 = never seen.
+
+    ``seen_s``: seconds since the first look. While they are few the average is over them alone: a fleet that
+    has just started is not to believe for minutes that little comes.
+    """
     if past_s <= 0:
         return dict(rates_before)
-    weight = 1.0 - math.exp(-past_s / RATE_S)
+    weight = (1.0 - math.exp(-past_s / RATE_S)) / (1.0 - math.exp(-max(seen_s, past_s) / RATE_S))
     return {
         queue: (1 - weight) * rates_before.get(queue, 0.0)
         + weight * max(total - before.get(queue, 0.0), 0.0) / past_s
@@ -53,7 +59,7 @@ def demands(
     found = []
     for tier in tiers:
         own = [one for one in waiting if parse_queue(one.queue).tier == tier.name]
-        wanted = _urgent(own, averages) if tier.preempts else _patient(own, averages, PREFIX_S * capacity)
+        wanted = _urgent(own, averages) if tier.preempts else _patient(own, averages, capacity)
         for queue, per_s in wanted.items():
             if per_s > 0:
                 name = parse_queue(queue)
@@ -65,19 +71,25 @@ def _urgent(waiting: Iterable[Waiting], averages: Mapping[str, float]) -> dict[s
     return {one.queue: averages.get(one.queue, 0.0) + one.work_s / URGENT_S for one in waiting}
 
 
-def _patient(waiting: Sequence[Waiting], averages: Mapping[str, float], prefix_s: float) -> dict[str, float]:
-    """The mix of the oldest work when much waits; else what comes, and what waits spread over the prefix."""
-    if sum(one.work_s for one in waiting) <= prefix_s:
-        return {one.queue: averages.get(one.queue, 0.0) + one.work_s / PREFIX_S for one in waiting}
+def _patient(waiting: Sequence[Waiting], averages: Mapping[str, float], capacity: float) -> dict[str, float]:
+    """The mix of the oldest work when much waits; else what comes, and what waits spread over half a minute.
+
+    Of long backlogs only the front is seen: behind the first of these ends nothing is known of the mix.
+    """
+    if sum(one.work_s for one in waiting) <= SPREAD_S * capacity:
+        return {one.queue: averages.get(one.queue, 0.0) + one.work_s / SPREAD_S for one in waiting}
     mix: defaultdict[str, float] = defaultdict(float)
+    seen = min(
+        (one.heads[-1].key for one in waiting if one.heads and one.jobs > len(one.heads)), default=math.inf
+    )
     heads = sorted((head.key, head.work_s, one.queue) for one in waiting for head in one.heads)
     total = 0.0
-    for _, work_s, queue in heads:
-        if total >= prefix_s:
+    for key, work_s, queue in heads:
+        if total >= OLDEST_S * capacity or key > seen:
             break
-        mix[queue] += work_s / PREFIX_S
+        mix[queue] += work_s
         total += work_s
-    return dict(mix)
+    return {queue: work_s / total * capacity for queue, work_s in mix.items()} if total else {}
 
 
 def busy_with(seats: Iterable[Seat], waiting: Iterable[Waiting], tier: str) -> Counter[str]:

@@ -18,7 +18,7 @@ Source: start-time fair queueing (Goyal, Vin and Cheng, 1996); the floor by the 
 
 from __future__ import annotations
 
-ALLOWANCE = 0.1  # of the fleet, that one tenant of weight 1 may use before its jobs are spaced
+ALLOWANCE = 0.25  # of the fleet, that one tenant of weight 1 may use before its jobs are spaced
 
 
 def charge_s(work_s: float, capacity: float, *, weight: float = 1.0, allowance: float = ALLOWANCE) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from callsheet.routing.moves import take
 from callsheet.routing.residency import Load, Replicas
@@ -12,29 +14,59 @@ from callsheet.routing.targets import runs
 LACKS = 0.5  # GPUs that a lane lacks before an idle GPU loads it for jobs to come
 
 
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Jobs of a lane that no GPU was found for yet."""
+
+    jobs: int
+    mean_s: float  # of their work, on the reference GPU
+
+
 def cold_starts(
-    seats: Sequence[Seat], replicas: Replicas, waiting: Mapping[str, int], needs: Mapping[str, str]
+    seats: Sequence[Seat], replicas: Replicas, waiting: Mapping[str, Queued], needs: Mapping[str, str]
 ) -> list[Load]:
-    """Backfill: idle GPUs load for jobs that would otherwise start later on a GPU of their own lane."""
+    """Backfill: idle GPUs load for jobs that would otherwise start later on a GPU of their own lane.
+
+    A load that pushes out weights which are needed costs the time to load these again, too.
+    """
     idle = {seat.gpu.name: seat for seat in seats if seat.idle}
     loads: list[Load] = []
-    if not idle:
-        return loads
-    for lane in sorted(waiting, key=lambda of: (-waiting[of], of)):
-        spec = replicas.lanes.get(lane)
-        if spec is None or not waiting[lane]:
-            continue
-        frees = sorted(seat.frees_s for seat in seats if lane in seat.warm or lane == seat.loading)
-        for place in range(waiting[lane]):
-            otherwise = frees[place] if place < len(frees) else float("inf")
-            if spec.load_s >= otherwise:
-                continue  # that job has a GPU soon; those behind it may not
-            seat = _cheapest(idle, replicas, lane, needs)
-            if seat is None:
-                break
-            reason = f"backfill: jobs of lane {lane} would wait longer elsewhere"
-            loads.append(_load(idle, seat, replicas, lane, reason))
+    for lane in sorted(waiting, key=lambda of: (-waiting[of].jobs, of)) if idle else ():
+        if lane in replicas.lanes:
+            starts = _Starts(seats, lane, waiting[lane].mean_s)
+            loads += _backfill(idle, replicas, lane, needs, starts, waiting[lane].jobs)
     return loads
+
+
+def _backfill(
+    idle: dict[str, Seat], replicas: Replicas, lane: str, needs: Mapping[str, str], starts: _Starts, jobs: int
+) -> Iterator[Load]:
+    """One job after the other: those that have a GPU of their lane sooner wait for it."""
+    reason = f"backfill: jobs of lane {lane} would wait longer elsewhere"
+    place = 0
+    while (seat := _cheapest(idle, replicas, lane, needs)) is not None:
+        evicted = replicas.evicted(seat, lane)
+        cost_s = replicas.lanes[lane].load_s + (evicted[0] if evicted else 0.0)
+        place = next((n for n in range(place, jobs) if starts.of(n) > cost_s), jobs)
+        if place == jobs:
+            return
+        place += 1
+        yield _load(idle, seat, replicas, lane, reason)
+
+
+class _Starts:
+    """When the waiting jobs of a lane start on the GPUs that have its weights."""
+
+    def __init__(self, seats: Sequence[Seat], lane: str, mean_s: float) -> None:
+        self._frees = sorted(seat.frees_s for seat in seats if lane in seat.warm or lane == seat.loading)
+        self._mean_s = mean_s
+
+    def of(self, place: int) -> float:
+        """Seconds from now: each GPU takes one job after the other."""
+        if not self._frees:
+            return math.inf
+        rounds, gpu = divmod(place, len(self._frees))
+        return self._frees[gpu] + rounds * self._mean_s
 
 
 def preloads(seats: Sequence[Seat], replicas: Replicas, needs: Mapping[str, str]) -> list[Load]:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from callsheet.records.jobs import Job
+from callsheet.routing.benches import may_yield
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.estimates import LaneSpec
 from callsheet.routing.queues import lane_of
-from callsheet.routing.seating import may_yield
 from callsheet.routing.seats import Seat
 from callsheet.routing.targets import able, runs
 from callsheet.routing.tiers import TierRule

@@ -7,29 +7,29 @@ takes the picture and carries the plan out; live and in the simulator it is the 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from callsheet.records.lanes import Desired, Waiting
-from callsheet.routing import demand, moves
+from callsheet.routing import demand
 from callsheet.routing.admission import Flows, flows
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.estimates import rough_capacity
-from callsheet.routing.idle import cold_starts, preloads
+from callsheet.routing.idle import Queued, cold_starts, preloads
+from callsheet.routing.lane_order import LaneOrder
+from callsheet.routing.moves import LaneMoves, holdings, less
 from callsheet.routing.queues import parse_queue
 from callsheet.routing.quotas import quotas_of, routes_of
 from callsheet.routing.residency import Load, Replicas
 from callsheet.routing.scaling import scale
 from callsheet.routing.seating import Heir, Seater, Seating
 from callsheet.routing.seats import Seat
-from callsheet.routing.shares import lendable, owed
-from callsheet.routing.snapshot import Memory, Snapshot
-from callsheet.routing.subscription import ordered
-from callsheet.routing.targets import able, targets
+from callsheet.routing.shares import lendable
+from callsheet.routing.snapshot import Memory, Snapshot, waiting_jobs
+from callsheet.routing.targets import Aims, aims
 
 TARGETS_S = 5.0  # between two solutions of the linear program
-BUCKET_S = 5.0  # heads of lanes that are closer in time count as equally old
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +72,28 @@ def rebalance(snapshot: Snapshot) -> Plan:
     memory = observe(snapshot)
     replicas = replicas_of(snapshot, memory)
     heirs = heirs_of(snapshot.waiting, snapshot)
-    seatings = list(_seater(snapshot, replicas).seat(heirs)) if heirs else []
-    taken = {seating.gpu for seating in seatings}
+    seater = _seater(snapshot, replicas)
+    seatings = list(seater.seat(heirs))
+    taken = seater.counted_on.union(seating.gpu for seating in seatings)
     seats = [seat for seat in snapshot.seats if seat.gpu.name not in taken]
-    loads = _loads(seats, replicas, snapshot, Counter(seating.heir.lane for seating in seatings))
+    loads = _loads(seats, replicas, snapshot, memory, Counter(seating.heir.lane for seating in seatings))
     return Plan(
         desired=_desired(snapshot, loads, memory, replicas),
         loads=loads,
         seatings=seatings,
         quotas=quotas_of(snapshot),
         routes=routes_of(snapshot),
-        memory=memory,
+        memory=replace(memory, moves=less(memory.moves, _by_class(snapshot.seats, loads))),
     )
+
+
+def _by_class(seats: Iterable[Seat], loads: Iterable[Load]) -> dict[str, list[str]]:
+    """Class -> lanes that its GPUs load."""
+    classes = {seat.gpu.name: seat.gpu.gpu_class for seat in seats}
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for load in loads:
+        found[classes[load.gpu]].append(load.lane)
+    return found
 
 
 def observe(snapshot: Snapshot) -> Memory:
@@ -91,13 +101,19 @@ def observe(snapshot: Snapshot) -> Memory:
     before, now = snapshot.memory, snapshot.now
     offered = {one.queue: one.offered_s for one in snapshot.waiting}
     past_s = now - before.at if before.at else 0.0
-    averages = demand.rates(offered, before.offered, before.rates, past_s)
+    since = before.since or now
+    averages = demand.rates(offered, before.offered, before.rates, past_s, now - since)
     busy: Counter[str] = Counter()
     for tier in snapshot.tiers:
         if tier.preempts:
             busy += demand.busy_with(snapshot.seats, snapshot.waiting, tier.name)
     memory = replace(
-        before, at=now, offered=offered, rates=averages, peaks=demand.peaks(now, before.peaks, busy)
+        before,
+        at=now,
+        since=since,
+        offered=offered,
+        rates=averages,
+        peaks=demand.peaks(now, before.peaks, busy),
     )
     memory = replace(memory, flows=_flows(snapshot))
     if now - before.targets_at < TARGETS_S:
@@ -105,10 +121,13 @@ def observe(snapshot: Snapshot) -> Memory:
     scaled = scale(
         now, snapshot.waiting, averages, snapshot.seats, snapshot.lanes, snapshot.tiers, before.needed
     )
+    found = _aims(snapshot, averages)
     return replace(
         memory,
         targets_at=now,
-        targets=_targets(snapshot, averages),
+        targets=found.targets,
+        moves=found.moves,
+        leaves=found.leaves,
         needed=scaled.needed,
         wanted=scaled.wanted,
     )
@@ -126,12 +145,12 @@ def replicas_of(snapshot: Snapshot, memory: Memory) -> Replicas:
     return replicas
 
 
-def _targets(snapshot: Snapshot, averages: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def _aims(snapshot: Snapshot, averages: Mapping[str, float]) -> Aims:
     gpus = Counter(seat.gpu.gpu_class for seat in snapshot.seats)
     wanted = demand.demands(
         snapshot.waiting, averages, snapshot.tiers, rough_capacity(gpus, snapshot.lanes.values())
     )
-    return targets(wanted, gpus, moves.warm_counts(snapshot.seats), snapshot.lanes, snapshot.tiers)
+    return aims(wanted, holdings(snapshot.seats), snapshot.lanes, snapshot.tiers)
 
 
 def _seater(snapshot: Snapshot, replicas: Replicas) -> Seater:
@@ -140,27 +159,28 @@ def _seater(snapshot: Snapshot, replicas: Replicas) -> Seater:
     return Seater(snapshot.seats, snapshot.lanes, rules, spare, replicas)
 
 
-def waiting_jobs(snapshot: Snapshot) -> dict[str, int]:
-    """Tier -> jobs that wait."""
-    count: Counter[str] = Counter()
-    for one in snapshot.waiting:
-        count[parse_queue(one.queue).tier] += one.jobs
-    return dict(count)
-
-
-def _loads(seats: Sequence[Seat], replicas: Replicas, snapshot: Snapshot, seated: Counter[str]) -> list[Load]:
+def _loads(
+    seats: Sequence[Seat], replicas: Replicas, snapshot: Snapshot, memory: Memory, seated: Counter[str]
+) -> list[Load]:
     """Weights to load for what waits. ``seated``: lane -> jobs that this tick gave a GPU."""
     lanes: Counter[str] = Counter()
+    work: defaultdict[str, float] = defaultdict(float)
     needs: dict[str, str] = {}
     for one in snapshot.waiting:
         name = parse_queue(one.queue)
         lanes[name.lane] += one.jobs
+        work[name.lane] += one.work_s
         if one.jobs and _smaller(name.gpu_class, needs.get(name.lane)):
             needs[name.lane] = name.gpu_class
+    queued = {
+        lane: Queued(max(jobs - seated[lane], 0), work[lane] / jobs)
+        for lane, jobs in lanes.items()
+        if jobs > 0
+    }
     lanes.subtract(seated)
-    loads = cold_starts(seats, replicas, lanes, needs)
+    loads = cold_starts(seats, replicas, queued, needs)
     left = _without(seats, loads)
-    loads += moves.lane_moves(left, replicas, lanes, needs)
+    loads += LaneMoves(memory, replicas).decide(left, lanes, needs)
     return loads + preloads(_without(left, loads), replicas, needs)
 
 
@@ -180,11 +200,11 @@ def _desired(
 ) -> dict[str, Desired]:
     """What changes of what every worker serves."""
     by_gpu = {load.gpu: load for load in loads}
-    ranks = _Ranks(snapshot, memory)
+    order = LaneOrder(snapshot, memory.targets)
     changed = {}
     for seat in snapshot.seats:
         before = snapshot.desired.get(seat.gpu.name)
-        wish = _wish(seat, by_gpu.get(seat.gpu.name), before, ranks, replicas)
+        wish = _wish(seat, by_gpu.get(seat.gpu.name), before, order, replicas)
         if before is None or _differ(wish, before):
             changed[seat.gpu.name] = wish
     return changed
@@ -195,7 +215,7 @@ def _differ(one: Desired, other: Desired) -> bool:
 
 
 def _wish(
-    seat: Seat, load: Load | None, before: Desired | None, ranks: _Ranks, replicas: Replicas
+    seat: Seat, load: Load | None, before: Desired | None, order: LaneOrder, replicas: Replicas
 ) -> Desired:
     loading, why = seat.loading, before.why if before else ""
     keep = before.keep if before else ()
@@ -205,65 +225,5 @@ def _wish(
     elif not loading and set(keep) != seat.warm:
         keep = replicas.keep_order(seat, seat.warm)
     lanes = {lane for lane in ("", *seat.gpu.resident, loading) if lane in replicas.lanes}
-    queues = ranks.queues(seat, lanes)
+    queues = order.queues(seat, lanes)
     return Desired(queues=queues, keep=keep, load=loading, why=why if loading else "")
-
-
-class _Ranks:
-    """The order in which lanes are served, by GPU class."""
-
-    def __init__(self, snapshot: Snapshot, memory: Memory) -> None:
-        self._tiers = [tier.name for tier in snapshot.tiers]
-        self._heads: dict[tuple[str, str], float] = {}
-        self._needs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        for one in snapshot.waiting:
-            name = parse_queue(one.queue)
-            self._needs[name.tier, name.lane].append(name.gpu_class)
-            if one.heads:
-                key = one.heads[0].key
-                self._heads[name.tier, name.lane] = min(self._heads.get((name.tier, name.lane), key), key)
-        self._running = Counter((s.gpu.gpu_class, s.lane) for s in snapshot.seats if s.job is not None)
-        self._targets = memory.targets
-        self._lanes = snapshot.lanes
-        self._preempting = {tier.name for tier in snapshot.tiers if tier.preempts}
-        self._cache: dict[tuple[str, frozenset[str], bool], tuple[str, ...]] = {}
-        self._turned = _turned(snapshot)
-
-    def queues(self, seat: Seat, lanes: set[str]) -> tuple[str, ...]:
-        """The queues of one seat; seats alike share them."""
-        turned = seat.gpu.name in self._turned
-        key = (seat.gpu.gpu_class, frozenset(lanes), turned)
-        if key not in self._cache:
-            self._cache[key] = self._queues(seat.gpu.gpu_class, lanes, turned)
-        return self._cache[key]
-
-    def _queues(self, gpu_class: str, lanes: set[str], turned: bool) -> tuple[str, ...]:
-        return ordered(
-            gpu_class,
-            lanes,
-            tiers=list(reversed(self._tiers)) if turned else self._tiers,
-            needs=lambda tier, lane: [
-                need for need in self._needs[tier, lane] if able(self._lanes.get(lane), gpu_class, need)
-            ],
-            rank=lambda tier, lane: self._rank(gpu_class, tier, lane),
-        )
-
-    def _rank(self, gpu_class: str, tier: str, lane: str) -> tuple[float, ...]:
-        head = self._heads.get((tier, lane))
-        if head is None:
-            return (2.0, 0.0)
-        target = self._targets.get(gpu_class, {}).get(lane, 0.0)
-        full = tier not in self._preempting and self._running[gpu_class, lane] >= target
-        return float(full), head // BUCKET_S
-
-
-def _turned(snapshot: Snapshot) -> frozenset[str]:
-    """GPUs that serve the tiers in reverse, since a later tier is owed some of its share."""
-    due = owed(snapshot.seats, waiting_jobs(snapshot), [t for t in snapshot.tiers if t.yields])
-    count = sum(due.values())
-    if not count:
-        return frozenset()
-    soonest = sorted(
-        (seat for seat in snapshot.seats if not seat.promised), key=lambda seat: (seat.frees_s, seat.gpu.name)
-    )
-    return frozenset(seat.gpu.name for seat in soonest[:count])

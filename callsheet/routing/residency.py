@@ -24,9 +24,9 @@ class Replicas:
     of_lane: Counter[str] = field(default_factory=Counter)
 
     def count(self, seats: Iterable[Seat]) -> None:
-        """Begin with what the seats have and load."""
+        """Begin with what the seats will have, once they have done what they were told."""
         for seat in seats:
-            for lane in seat.warm | ({seat.loading} if seat.loading else frozenset()):
+            for lane in seat.stays:
                 self.add(seat.gpu.gpu_class, lane)
 
     def add(self, gpu_class: str, lane: str, more: int = 1) -> None:

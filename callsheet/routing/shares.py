@@ -14,20 +14,22 @@ def running_of(seats: Iterable[Seat]) -> Counter[str]:
     return Counter(seat.job.tier for seat in seats if seat.job is not None)
 
 
-def owed(seats: Sequence[Seat], waiting: Mapping[str, int], tiers: Iterable[TierRule]) -> dict[str, int]:
-    """GPUs that each tier is owed now: what it lacks of its share, at most the jobs that wait."""
+def guaranteed(
+    seats: Sequence[Seat], waiting: Mapping[str, int], tiers: Iterable[TierRule]
+) -> dict[str, int]:
+    """GPUs that are each tier's now: its share of the fleet, at most its jobs that run or wait."""
     running = running_of(seats)
     return {
-        tier.name: max(min(int(tier.share * len(seats)) - running[tier.name], waiting.get(tier.name, 0)), 0)
+        tier.name: min(int(tier.share * len(seats)), running[tier.name] + waiting.get(tier.name, 0))
         for tier in tiers
     }
 
 
 def lendable(seats: Sequence[Seat], waiting: Mapping[str, int], tiers: Iterable[TierRule]) -> int:
     """Running jobs of tiers that yield that may be asked to: those beyond the share that is demanded."""
-    running, free = running_of(seats), 0
-    for tier in tiers:
+    ruled = list(tiers)
+    running, own, free = running_of(seats), guaranteed(seats, waiting, ruled), 0
+    for tier in ruled:
         if tier.yields:
-            demanded = running[tier.name] + waiting.get(tier.name, 0)
-            free += max(running[tier.name] - min(int(tier.share * len(seats)), demanded), 0)
+            free += max(running[tier.name] - own[tier.name], 0)
     return free

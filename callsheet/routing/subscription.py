@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 
 from callsheet.records.requests import TIERS
 from callsheet.routing.classes import covers, smallest_first
-from callsheet.routing.queues import QueueName, queue_name
+from callsheet.routing.queues import QueueName
 
 
 def subscribe(
@@ -38,25 +38,3 @@ def _served(gpu_class: str, vram_gib: float, classes: Iterable[str]) -> list[str
     """Classes that the GPU covers: its own first, then from large to small."""
     others = [c.name for c in reversed(smallest_first(classes)) if c.name != gpu_class]
     return [name for name in (gpu_class, *others) if covers(vram_gib, gpu_class, name)]
-
-
-def ordered(
-    seat_class: str,
-    lanes: Iterable[str],
-    *,
-    tiers: Sequence[str],
-    needs: Callable[[str, str], Iterable[str]],
-    rank: Callable[[str, str], tuple[float, ...]],
-) -> tuple[str, ...]:
-    """Queues of a GPU that serves these lanes: tier by tier, within one the lanes with the lowest rank first.
-
-    Each lane has the queue of the GPU's own class and those of ``needs(tier, lane)``, the classes that its
-    waiting jobs were placed on. ``rank(tier, lane)``: what comes first.
-    """
-    own = list(lanes)
-    return tuple(
-        queue_name(tier, gpu_class, lane)
-        for tier in tiers
-        for lane in sorted(own, key=lambda lane: (rank(tier, lane), lane))
-        for gpu_class in dict.fromkeys((seat_class, *needs(tier, lane)))
-    )

@@ -19,5 +19,5 @@ class TierRule:
 
 
 PRO = TierRule("pro", share=0.9, preempts=True, patience_s=0.5)
-FREE = TierRule("free", share=0.05, yields=True, longest_wait_s=3600.0, patience_s=1.0)
+FREE = TierRule("free", share=0.05, yields=True, longest_wait_s=3600.0, patience_s=0.4)
 TIERS = (PRO, FREE)

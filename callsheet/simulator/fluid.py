@@ -23,6 +23,11 @@ class Fluid:
     waits_s: Mapping[str, tuple[float, ...]]  # tier -> of each job: from arrival to its own fluid
     arrivals: Sequence[Arrival] = field(repr=False)
 
+    def done_s(self, window_s: float) -> float:
+        """Work that is done inside the window: what comes late cannot be done before it comes."""
+        arrived = sum(arrival.work_s for arrival in self.arrivals if arrival.at_s < window_s)
+        return arrived - _backlog(self.arrivals, self.capacity, window_s)
+
     def drain_s(self, spike: Spike) -> float:
         """Seconds after a spike's end until the backlog of all tiers is back at its level before the spike.
 

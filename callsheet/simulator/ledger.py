@@ -44,6 +44,11 @@ class Ledger:
         life.ended_at = at_s
         self.ended += 1
 
+    def fail(self, life: Life, at_s: float) -> None:
+        """A job ended without a film."""
+        life.failed = True
+        self.end(life, at_s)
+
     def result(self, policy: str, samples: list[Sample], *, gpus: int, moved_queues: int = 0) -> Result:
         """The run as it went, on so many GPUs; what was not used of the window was idle."""
         gpu_s = {kind: self.gpu_s[kind] for kind in ("useful", "loading", "wasted")}

@@ -20,6 +20,7 @@ class Measures:
 
     policy: str
     goodput: float  # useful work inside the window, over what could be done: min(offered, capacity x window)
+    fluid_goodput: float  # the same of the traffic as a fluid: no policy reaches more
     useful_share: float  # of all GPU time inside the window; the four add up to 1
     loading_share: float
     wasted_share: float
@@ -53,12 +54,14 @@ def measure(scenario: Scenario, result: Result) -> Measures:
     lives, flow = result.lives, fluid(scenario)
     offered_s = sum(work_by_model(scenario.arrivals).values())
     done_s = sum(life.done_s for life in lives)
+    doable_s = min(offered_s, flow.capacity * scenario.window_s)
     tiers = [tier.name for tier in scenario.tiers]
     parts = parts_of(lives, scenario.window_s)
     fair = {tier: jain(list(parts.get(tier, {}).values())) for tier in tiers}
     return Measures(
         policy=result.policy,
-        goodput=done_s / min(offered_s, flow.capacity * scenario.window_s),
+        goodput=done_s / doable_s,
+        fluid_goodput=flow.done_s(scenario.window_s) / doable_s,
         **_shares(scenario, result),
         loads=result.loads,
         preemptions=result.preemptions,
@@ -73,7 +76,7 @@ def measure(scenario: Scenario, result: Result) -> Measures:
         jain_by_tier=fair,
         jain_tenants={tier: len(parts.get(tier, {})) for tier in tiers},
         jobs=len(lives),
-        finished=sum(life.ended_at is not None for life in lives),
+        finished=sum(life.ended_at is not None and not life.failed for life in lives),
         refused=sum(life.refused for life in lives),
         crashes=sum(life.crashes for life in lives),
         offered_s=offered_s,

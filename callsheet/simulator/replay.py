@@ -13,6 +13,7 @@ from callsheet.errors import NotAdmitted, SettingsError
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import NewJob
 from callsheet.records.requests import VideoRequest
+from callsheet.records.states import State
 from callsheet.routing.classes import KNOWN, smallest_first
 from callsheet.routing.estimates import Costs, LaneSpec, rough_capacity
 from callsheet.routing.fair import charge_s, delay_s
@@ -32,6 +33,7 @@ from callsheet.store.protocol import Store
 from callsheet.tasks.admit import Admission
 
 SAMPLES = 200
+FAILED = 1000  # jobs that one tick of the reaper can fail, with room
 KINDS = {"useful": "useful", "yielding": "useful", "loading": "loading", "wasted": "wasted"}
 
 
@@ -131,7 +133,6 @@ class Replay:
             signal=lambda ticket_id, gpu: self.workers[gpu].yield_soon(ticket_id),
             objects=_no_objects,
             broker=lambda: None,
-            load=lambda gpu, lane: self.workers[gpu].load(lane),
             fleet=self._rules,
             keeps_plans=False,
         )
@@ -142,17 +143,25 @@ class Replay:
 
     def _tick(self) -> None:
         hands = self.hands
-        controllers.reap(hands)
+        if controllers.reap(hands):
+            self._see_failed()
         seats.take_back(hands)
         controllers.hasten(hands)
         before = self.store.desired()
         rebalancer.rebalance_all(hands)
         for name, wish in self.store.desired().items():
-            if name not in before or before[name].queues != wish.queues:
+            if before.get(name) != wish:
                 self._moved += self.timeline.now < self.scenario.window_s
                 self.workers[name].reconcile()
         controllers.release_all(hands)
         self.timeline.after(self.scenario.costs.tick_s, self._tick)
+
+    def _see_failed(self) -> None:
+        """Jobs that lost too many GPUs: the reaper ended them."""
+        for job in self.store.list_jobs(state=State.FAILED, limit=FAILED).jobs:
+            life = self._world.lives[job.id]
+            if not life.failed:
+                self.ledger.fail(life, self.timeline.now)
 
     def _urgent(self) -> None:
         rebalancer.seat_urgent(self.hands)

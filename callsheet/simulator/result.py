@@ -18,6 +18,7 @@ class Life:
     preemptions: int = 0
     crashes: int = 0
     redone_s: float = 0.0  # work done again, seconds on the reference GPU
+    failed: bool = False  # it ended so, after too many crashes
     refused: bool = False  # not admitted
 
 

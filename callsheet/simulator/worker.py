@@ -94,13 +94,6 @@ class Worker:
         self.doing = "taking"
         self._later(self._world.costs.take_s, lambda: self._claim(ticket))
 
-    def load(self, lane: str) -> None:
-        """Load weights as soon as there is nothing to do."""
-        self._to_load = lane
-        if self.doing == "idle":
-            self._world.broker.leave(self)
-            self.free()
-
     def yield_soon(self, ticket_id: str) -> None:
         """The revoke signal: the attempt under this ticket yields at its next step."""
         run = self._run
@@ -130,8 +123,8 @@ class Worker:
         self.alive, self.doing = True, "idle"
         self._gpu = replace(self._gpu, resident=())
         self._tell()
-        self._look()
         self.free()
+        self._look()
 
     # -- what it does by itself
 
@@ -140,10 +133,9 @@ class Worker:
         self._run, self.doing = None, "idle"
         ticket = self._world.broker.first(self._direct)
         if ticket is None and self._to_load:
-            lane, self._to_load = self._to_load, ""
             wish = self._world.store.desired_of(self.name)
-            if wish is not None and wish.load == lane and lane not in self.resident:
-                self._preload(lane)
+            if wish is not None and wish.load == self._to_load and wish.load not in self.resident:
+                self._preload(wish.load)
                 return
         ticket = ticket or self._world.broker.first(self._queues)
         if ticket is not None:
@@ -153,9 +145,9 @@ class Worker:
 
     def _look(self) -> None:
         wish = self._world.store.desired_of(self.name)
-        queues = wish.queues if wish else ()
-        if queues != self._queues:
-            self._queues = queues
+        queues, load = (wish.queues, wish.load) if wish else ((), "")
+        if (queues, load) != (self._queues, self._to_load):
+            self._queues, self._to_load = queues, load
             if self.doing == "idle":
                 self._world.broker.leave(self)
                 self.free()

@@ -28,7 +28,10 @@ class Fleet(Protocol):
         ...
 
     def desire(self, changes: Mapping[str, Desired | None], *, op: str) -> None:
-        """What these workers are to serve from now on (``at`` is set by the store); None forgets it."""
+        """What these workers are to serve from now on (``at`` is set by the store); None forgets it.
+
+        ``at`` is kept as long as the same weights are asked for: they are on their way since then.
+        """
         ...
 
     def desired(self) -> dict[str, Desired]:

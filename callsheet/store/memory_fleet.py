@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,7 +26,7 @@ class MemoryFleet(Steps, Fleet):
         self._quotas: dict[str, int] = {}
         self._routes: dict[str, tuple[str, ...]] = {}
         self._desired: dict[str, Desired] = {}
-        self._memories: dict[str, tuple[dict[str, Any], float]] = {}  # with the time of their end
+        self._memories: dict[str, tuple[str, float]] = {}  # as JSON, with the time of their end
         self._plans: deque[dict[str, Any]] = deque(maxlen=rules.PLANS_MAX)
         self._gpus: dict[str, tuple[Gpu, float]] = {}  # with the end of its heartbeat
         self._orders: dict[str, GpuOrder] = {}
@@ -57,9 +58,10 @@ class MemoryFleet(Steps, Fleet):
     @once
     def desire(self, changes: Mapping[str, Desired | None], *, op: str) -> None:
         for name, desired in changes.items():
-            self._desired.pop(name, None)
+            had = self._desired.pop(name, None)
             if desired is not None:
-                self._desired[name] = replace(desired, at=self._now)
+                same = had is not None and had.load == desired.load
+                self._desired[name] = replace(desired, at=had.at if had and same else self._now)
 
     @atomic
     def desired(self) -> dict[str, Desired]:
@@ -71,12 +73,12 @@ class MemoryFleet(Steps, Fleet):
 
     @once
     def remember(self, name: str, memory: dict[str, Any], *, op: str) -> None:
-        self._memories[name] = copy.deepcopy(memory), self._now + rules.MEMORY_TTL_S
+        self._memories[name] = json.dumps(memory), self._now + rules.MEMORY_TTL_S
 
     @atomic
     def recall(self, name: str) -> dict[str, Any]:
-        memory, until = self._memories.get(name, ({}, 0.0))
-        return copy.deepcopy(memory) if until > self._now else {}
+        text, until = self._memories.get(name, ("{}", 0.0))
+        return dict(json.loads(text)) if until > self._now else {}
 
     @once
     def keep_plan(self, plan: dict[str, Any], *, op: str) -> None:

@@ -179,3 +179,15 @@ def test_a_renewal_without_progress_is_no_step(store: Store, clock: Clock) -> No
         assert store.get(lease.job.id).stepped_at == pytest.approx(
             clock.now - (later if later in (2.0, 4.0) else 0.0)
         )
+
+
+def test_weights_on_their_way_keep_their_time_while_the_queues_change(store: Store, clock: Clock) -> None:
+
+    store.desire({"a": Desired(("free.a100",), load="wan")}, op=op())
+    began = clock.now
+    clock.advance(5.0)
+    store.desire({"a": Desired(("pro.a100", "free.a100"), load="wan")}, op=op())
+    assert store.desired()["a"].at == began
+    clock.advance(5.0)
+    store.desire({"a": Desired(("pro.a100",), load="ltx")}, op=op())
+    assert store.desired()["a"].at == clock.now

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from callsheet.records.gpus import Gpu
 from callsheet.records.jobs import Job
 from callsheet.records.lanes import Waiting
+from callsheet.routing.benches import AGED, NEAR_END
 from callsheet.routing.classes import KNOWN
 from callsheet.routing.estimates import Costs, LaneSpec
 from callsheet.routing.queues import parse_queue, queue_name
-from callsheet.routing.rebalance import rebalance, waiting_jobs
-from callsheet.routing.seating import AGED, NEAR_END
+from callsheet.routing.rebalance import rebalance
 from callsheet.routing.seats import Seat, take_seats
 from callsheet.routing.shares import lendable
-from callsheet.routing.snapshot import Snapshot
+from callsheet.routing.snapshot import Snapshot, waiting_jobs
 from callsheet.routing.targets import able
 from callsheet.routing.tiers import FREE, PRO
 from callsheet.store.memory import MemoryStore

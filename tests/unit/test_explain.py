@@ -12,8 +12,8 @@ from callsheet.beat.rebalancer import rebalance_all
 from callsheet.cli.explain_view import sentences
 from callsheet.errors import JobNotFound
 from callsheet.records.decisions import LOAD, SERVE, Account, Decision
+from callsheet.routing.benches import AGED
 from callsheet.routing.fleet import FleetRules
-from callsheet.routing.seating import AGED
 from callsheet.routing.tiers import FREE, PRO
 from tests.support.jobs import new_job, op
 from tests.support.office import Office

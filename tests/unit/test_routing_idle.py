@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callsheet.routing.idle import cold_starts, preloads
+from callsheet.routing.idle import Queued, cold_starts, preloads
 from callsheet.routing.seats import Seat
 from tests.support.snapshots import job, lane, lanes, replicas, seat
 
@@ -10,8 +10,8 @@ SPECS = lanes(lane("wan", vram_gb=60.0, load_s=10.0), lane("ltx", vram_gb=60.0, 
 NEEDS = {"wan": "l40s"}
 
 
-def started(fleet: list[Seat], waiting: int = 9, need: str = "l40s") -> list[str]:
-    loads = cold_starts(fleet, replicas(fleet, SPECS), {"wan": waiting}, {"wan": need})
+def started(fleet: list[Seat], waiting: int = 9, need: str = "l40s", mean_s: float = 20.0) -> list[str]:
+    loads = cold_starts(fleet, replicas(fleet, SPECS), {"wan": Queued(waiting, mean_s)}, {"wan": need})
     return [one.gpu for one in loads]
 
 
@@ -41,9 +41,23 @@ def test_a_gpu_that_could_not_run_the_jobs_does_not_load_for_them() -> None:
 def test_the_gpu_that_loses_least_loads() -> None:
     fleet = [seat(index=0, warm=["ltx"]), seat(index=1)]
     counted = replicas(fleet, SPECS, {"a100": {"ltx": 1.0}})
-    (load,) = cold_starts(fleet, counted, {"wan": 1}, NEEDS)
+    (load,) = cold_starts(fleet, counted, {"wan": Queued(1, 20.0)}, NEEDS)
     assert (load.gpu, load.evicts) == ("a100-1@node", ())
     assert load.reason.startswith("backfill: ")
+
+
+def test_short_jobs_wait_for_the_second_round_of_a_gpu_of_their_lane() -> None:
+    fleet = [seat(), seat(index=1, runs=job(), frees_s=1.0)]
+    assert started(fleet, waiting=4, mean_s=2.0) == []
+    assert started(fleet, waiting=6, mean_s=2.0) == ["a100-0@node"]  # the sixth would wait for 11 s
+
+
+def test_needed_weights_are_pushed_out_only_for_more_than_both_loads() -> None:
+    fleet = [seat(index=0, warm=["ltx"]), seat(index=1, runs=job(), frees_s=15.0)]
+    counted = replicas(fleet, SPECS, {"a100": {"ltx": 1.0}})
+    assert cold_starts(fleet, counted, {"wan": Queued(1, 20.0)}, NEEDS) == []  # 10 s and 10 s again
+    (load,) = cold_starts(fleet, counted, {"wan": Queued(2, 20.0)}, NEEDS)
+    assert load.evicts == ("ltx",)
 
 
 def test_the_jobs_behind_the_first_one_would_wait_longer_too() -> None:

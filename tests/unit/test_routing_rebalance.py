@@ -14,10 +14,9 @@ from callsheet.routing.rebalance import (
     observe,
     rebalance,
     seat_heirs,
-    waiting_jobs,
 )
 from callsheet.routing.seats import take_seats
-from callsheet.routing.snapshot import Memory, Snapshot
+from callsheet.routing.snapshot import Memory, Snapshot, waiting_jobs
 from callsheet.routing.tiers import FREE, PRO
 from tests.support.snapshots import NOW, carried_out, gpu, job, lane, lanes, seat, snapshot, waiting
 
@@ -146,7 +145,6 @@ def test_a_shared_lane_breaks_nothing() -> None:
 # -- faults that were found -------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="weights that are on their way out count as replicas that stay")
 def test_weights_that_leave_after_a_job_are_not_counted_as_staying() -> None:
     fleet, wish = [gpu(index=0, warm=["wan"]), gpu(index=1, warm=["wan"])], Desired((), load="cog", at=NOW)
     seats = take_seats(fleet, {"a100-0@node": job()}, [], {"a100-0@node": wish}, SPECS, Costs(), NOW)
@@ -161,7 +159,6 @@ def test_no_second_gpu_loads_for_a_job_that_was_just_given_one() -> None:
     assert plan.loads == []
 
 
-@pytest.mark.xfail(strict=True, reason="lane_moves does not know which ends the Seater counts on")
 def test_a_gpu_whose_end_a_pro_job_waits_for_is_not_sent_to_another_lane() -> None:
     specs = lanes(lane("wan"), lane("ltx"))  # there is room for both
     queued = [waiting("pro.a100.wan", 1), waiting("free.a100.ltx", 9)]

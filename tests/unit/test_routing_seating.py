@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from callsheet.records.jobs import Job
-from callsheet.routing.seating import Heir, Seater, Seating, may_yield
+from callsheet.routing.benches import may_yield
+from callsheet.routing.seating import Heir, Seater, Seating
 from callsheet.routing.seats import Seat
 from callsheet.routing.tiers import TIERS
 from tests.support.snapshots import NOW, heir, job, lane, lanes, replicas, seat

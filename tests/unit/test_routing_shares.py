@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from callsheet.routing.shares import lendable, owed, running_of
+from callsheet.routing.shares import guaranteed, lendable, running_of
 from callsheet.routing.tiers import FREE, PRO
 from tests.support.snapshots import job, seat
 
@@ -18,15 +18,16 @@ def test_running_jobs_are_counted_by_tier() -> None:
     assert running_of([*TWO_OF_FOUR, seat(index=4)]) == {"free": 2, "pro": 2}
 
 
-def test_a_tier_is_owed_what_it_lacks_of_its_share() -> None:
+def test_a_tier_is_guaranteed_its_share() -> None:
     pro_only = [*TWO_OF_FOUR[2:], seat(index=4), seat(index=5)]
-    assert owed(pro_only, {"free": 9}, TIERS) == {"pro": 0, "free": 2}
+    assert guaranteed(pro_only, {"free": 9}, TIERS) == {"pro": 2, "free": 2}
+    assert guaranteed(TWO_OF_FOUR, {"free": 9}, TIERS)["free"] == 2
 
 
-def test_nobody_is_owed_more_than_waits() -> None:
+def test_nobody_is_guaranteed_more_than_runs_and_waits() -> None:
     pro_only = [*TWO_OF_FOUR[2:], seat(index=4), seat(index=5)]
-    assert owed(pro_only, {"free": 1}, TIERS)["free"] == 1
-    assert owed(pro_only, {}, TIERS)["free"] == 0
+    assert guaranteed(pro_only, {"free": 1}, TIERS)["free"] == 1
+    assert guaranteed(pro_only, {}, TIERS)["free"] == 0
 
 
 def test_what_is_guaranteed_and_used_is_not_lent() -> None:

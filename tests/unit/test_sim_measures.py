@@ -64,6 +64,13 @@ def test_goodput_is_over_the_work_that_was_offered_when_that_is_less() -> None:
     assert (told.loads, told.preemptions, told.moved_queues) == (3, 2, 1)
 
 
+def test_work_that_comes_at_the_end_is_beyond_any_policy() -> None:
+    """Two GPUs are idle for half of the window, then more comes than they can do."""
+    late = [Life(replace(arrival, at_s=50.0)) for arrival in (Arrival(0.0, "t", "pro", "m", 200.0, 10),) * 2]
+    told = measured(late)
+    assert told.fluid_goodput == pytest.approx(0.5)
+
+
 def test_goodput_is_over_what_the_fleet_can_do_when_that_is_less() -> None:
     lives = [life(at, at, at + 10, 9.0) for at in range(40)]
     assert measured(lives).goodput == pytest.approx(360 / 200)
