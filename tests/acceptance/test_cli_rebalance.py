@@ -40,7 +40,7 @@ def test_a_dry_run_says_what_a_tick_would_do_and_why(cli: Cli, hand: Hand) -> No
     assert "joins pro.t4" in serve["reason"]
     assert told["routes"]["pro.t4"] == ["pro.t4"]
     assert told["quotas"]["pro.t4"] >= 1
-    assert 0.0 < told["targets"]["t4"][""] <= 1.0
+    assert 0 < told["targets"]["t4"][""] <= 1.0
     (scale,) = told["gpus_wanted"]
     assert (scale["gpu_class"], scale["have"]) == ("t4", 1)
     assert urgent

@@ -82,6 +82,12 @@ def test_what_stands_before_a_place_is_told_by_backlog_of_the_tier(store: Store)
     assert store.before("pro", place + 60.0) == {"pro.h100": Before(1, 5.0)}
 
 
+def test_a_backlog_that_only_got_jobs_from_others_is_told_too(store: Store) -> None:
+    submit(store, "film", work_s=10.0)
+    store.reroute("film", gpu_class="a100", queue="free.a100", op=op())
+    assert store.before("free", store.get("film").start_tag + 1) == {"free.a100": Before(1, 10.0)}
+
+
 def test_a_key_finds_its_job(store: Store) -> None:
     store.submit(new_job("film", tenant="a", idempotency_key="k"), op=op())
     assert (store.keyed("a", "k"), store.keyed("b", "k"), store.keyed("a", "other")) == ("film", "", "")
