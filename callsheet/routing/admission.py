@@ -11,7 +11,7 @@ The least, since a job that could have been served must not be refused: C is the
 speeds says and what was served of late, and both averages go over a quarter of an hour, so that no gust of
 arrivals counts as lasting. It is an estimate still, hence ``SURE``; a bound of only a few jobs' length can be
 missed, since jobs are no fluid, and tenants take turns. Whoever is admitted and then has waited most of the
-promise goes before all others of its tier, and yields to nobody (``seating.AGED``).
+promise goes before all others of its tier, and yields to nobody (``benches.AGED``).
 """
 
 from __future__ import annotations

@@ -20,6 +20,11 @@ def by_name(name: str) -> GpuClass:
     return KNOWN[name]
 
 
+def price_of(gpu_class: str) -> float:
+    """Relative price per hour of a class, A100 = 1; also of one that nobody knows."""
+    return KNOWN[gpu_class].price if gpu_class in KNOWN else 1.0
+
+
 def parse_declared(text: str) -> tuple[GpuClass, int]:
     """(class, GiB) of one entry of the setting ``gpus``: ``h100``, or ``h100:40`` for a part of one.
 

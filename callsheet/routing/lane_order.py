@@ -37,7 +37,7 @@ class LaneOrder:
         self._targets = targets
         self._lanes = snapshot.lanes
         self._patient = [tier.name for tier in snapshot.tiers if not tier.preempts]
-        self._cache: dict[tuple[str, frozenset[str], bool, str], tuple[str, ...]] = {}
+        self._cache: dict[tuple[str, frozenset[str], bool, str | None], tuple[str, ...]] = {}
         self._served: dict[tuple[str, str, str], tuple[str, ...]] = {}
         self._turned = _turned(snapshot)
         self._next = self._ending(snapshot.seats)
@@ -45,12 +45,14 @@ class LaneOrder:
     def queues(self, seat: Seat, lanes: set[str]) -> tuple[str, ...]:
         """The queues of one seat that serves these lanes; seats alike share them."""
         turned = seat.gpu.name in self._turned
-        key = (seat.gpu.gpu_class, frozenset(lanes), turned, self._next.get(seat.gpu.name, ""))
+        key = (seat.gpu.gpu_class, frozenset(lanes), turned, self._next.get(seat.gpu.name))
         if key not in self._cache:
             self._cache[key] = self._queues(*key)
         return self._cache[key]
 
-    def _queues(self, gpu_class: str, lanes: frozenset[str], turned: bool, first: str) -> tuple[str, ...]:
+    def _queues(
+        self, gpu_class: str, lanes: frozenset[str], turned: bool, first: str | None
+    ) -> tuple[str, ...]:
         """Tier by tier, within one the lanes with the lowest rank first."""
         tiers = list(reversed(self._tiers)) if turned else self._tiers
         return tuple(
@@ -70,7 +72,7 @@ class LaneOrder:
             self._served[key] = tuple(queue_name(tier, name, lane) for name in classes)
         return self._served[key]
 
-    def _rank(self, gpu_class: str, tier: str, lane: str, first: str) -> tuple[float, ...]:
+    def _rank(self, gpu_class: str, tier: str, lane: str, first: str | None) -> tuple[float, ...]:
         head = self._heads.get((tier, lane))
         if head is None:
             return (2.0, 0.0)

@@ -11,9 +11,7 @@ from callsheet.routing.snapshot import Memory
 from callsheet.routing.targets import LEAST, able
 
 ENOUGH = 0.8  # of a GPU that a lane lacks in a class: below, a move is not worth its load
-SOON_S = (
-    8.0  # only GPUs that end their job within it are ordered to move: later ones may be needed as they are
-)
+SOON_S = 8.0  # GPUs that end their job later are not ordered yet: they may be needed as they are
 SHARE = 0.02  # of the fleet that moves in one tick, at least 2 GPUs
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from callsheet.routing.classes import KNOWN
+from callsheet.routing.classes import price_of
 from callsheet.routing.queues import parse_queue, queue_name
 from callsheet.routing.snapshot import Snapshot
 from callsheet.routing.targets import able
@@ -50,7 +50,7 @@ def routes_of(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
         if spec is not None and name.tier in preempting:
             ready.sort(key=lambda c: (-spec.speed[c], c))
         elif spec is not None:
-            ready.sort(key=lambda c: (_price(c) / spec.speed[c], c))
+            ready.sort(key=lambda c: (price_of(c) / spec.speed[c], c))
         queues = [queue_name(name.tier, gpu_class, name.lane) for gpu_class in ready]
         found[one.queue] = tuple(dict.fromkeys((*queues, one.queue)))
     return found
@@ -62,7 +62,3 @@ def _idle(snapshot: Snapshot) -> Counter[tuple[str, str]]:
 
 def _present(snapshot: Snapshot) -> list[str]:
     return sorted({seat.gpu.gpu_class for seat in snapshot.seats})
-
-
-def _price(gpu_class: str) -> float:
-    return KNOWN[gpu_class].price if gpu_class in KNOWN else 1.0

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from callsheet.records.lanes import Waiting
-from callsheet.routing.classes import KNOWN
+from callsheet.routing.classes import price_of
 from callsheet.routing.demand import cover, peaks
 from callsheet.routing.estimates import LaneSpec
 from callsheet.routing.queues import parse_queue
@@ -146,11 +146,7 @@ def _cheapest_first(pair: Pair, lanes: Mapping[str, LaneSpec]) -> list[str]:
     """The classes that can do it, by their price for the same work."""
     spec = lanes.get(pair[0])
     fitting = [gpu_class for gpu_class in spec.speed if able(spec, gpu_class, pair[1])] if spec else []
-    return sorted(fitting, key=lambda of: (_price(of) / spec.speed[of] if spec else 0.0, of))
-
-
-def _price(gpu_class: str) -> float:
-    return KNOWN[gpu_class].price if gpu_class in KNOWN else 1.0
+    return sorted(fitting, key=lambda of: (price_of(of) / spec.speed[of] if spec else 0.0, of))
 
 
 def _why(wanted: int, needed: int, have: int) -> str:

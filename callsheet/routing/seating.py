@@ -7,6 +7,7 @@ its job anyway, since waiting is cheaper than a save and a restore.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -84,18 +85,23 @@ class Seater:
 
     def _decide(self, heir: Heir) -> Seating | None:
         best = min(self._warm(heir), key=_rank, default=None)
-        ending = self._benches.ending(heir.lane, heir.need)
-        idle = best is not None and best.kind == "idle"
-        if ending and not idle and (best is None or ending.frees_s <= best.start_s + ENDS_SOON_S):
-            cold = self._cold(heir) if ending.frees_s > COLD_S else None
-            if cold is None or cold.start_s + COLD_S >= ending.frees_s:
-                self._benches.take(ending)  # its end is counted on: nobody else waits for it
-                self._counted_on.add(ending.gpu.name)
-                return None
-            best = cold
-        elif best is None:
-            best = self._cold(heir)
+        ending = self._ending(heir, best)
+        starts_s = ending.frees_s if ending else best.start_s if best else math.inf
+        cold = self._cold(heir) if starts_s > COLD_S else None
+        if cold is not None and cold.start_s + COLD_S < starts_s:
+            return self._take(heir, cold)
+        if ending is not None:
+            self._benches.take(ending)  # its end is counted on: nobody else waits for it
+            self._counted_on.add(ending.gpu.name)
+            return None
         return self._take(heir, best) if best else None
+
+    def _ending(self, heir: Heir, best: _Option | None) -> Seat | None:
+        """The GPU of its lane that ends first, unless it does better to take the best one that is ready."""
+        ending = self._benches.ending(heir.lane, heir.need)
+        if ending is None or best is None:
+            return ending
+        return ending if best.kind != "idle" and ending.frees_s <= best.start_s + ENDS_SOON_S else None
 
     def _warm(self, heir: Heir) -> Iterator[_Option]:
         for seat in self._benches.warm(heir.lane, heir.need, yielding=self._spare > 0):

@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from callsheet.records.gpus import Gpu
-from callsheet.routing.classes import KNOWN
+from callsheet.routing.classes import KNOWN, price_of
 from callsheet.routing.demand import Demand
 from callsheet.routing.estimates import LaneSpec
 from callsheet.routing.optimise import LinearProgram
@@ -128,7 +128,7 @@ def _fleet(
 
     Answers (class, weights, the variable of the GPUs that move) of each group.
     """
-    price, leaving = _price(gpu_class), []
+    price, leaving = price_of(gpu_class), []
     for weights, count in own.items():
         warm = {pair: program.variable(-AT_WORK * price) for pair in pairs if pair[0] in weights}
         for pair, x in warm.items():
@@ -146,10 +146,6 @@ def _fleet(
     if moved:
         program.limit({**dict.fromkeys(moved, 1.0), **dict.fromkeys((x for _, _, x in leaving), -1.0)}, 0.0)
     return leaving
-
-
-def _price(gpu_class: str) -> float:
-    return KNOWN[gpu_class].price if gpu_class in KNOWN else 1.0
 
 
 def _serve(

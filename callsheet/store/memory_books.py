@@ -131,7 +131,8 @@ class MemoryBooks(MemoryFleet):
                 for job_id in ids.first(len(ids)):
                     job = ledger.entries[job_id].job
                     out.setdefault(job.queue, []).append(job)
-        return [waiting(queue, out.get(queue, []), ledger, heads) for queue in sorted(ledger.offered)]
+        known = {*ledger.offered, *out, *(queue for queue, ids in ledger.backlogs.items() if len(ids))}
+        return [waiting(queue, out.get(queue, []), ledger, heads) for queue in sorted(known)]
 
     @atomic
     def turn(self, tier: str, tenant: str) -> Turn:
@@ -230,7 +231,7 @@ def waiting(queue: str, published: list[Job], ledger: Ledger, heads: int) -> Wai
     return Waiting(
         queue=queue,
         jobs=len(pending) + len(published),
-        work_s=ledger.works[queue] + sum(job.work_s for job in published),
-        offered_s=ledger.offered[queue],
+        work_s=ledger.works.get(queue, 0.0) + sum(job.work_s for job in published),
+        offered_s=ledger.offered.get(queue, 0.0),
         heads=tuple(Head(job.id, job.start_tag, job.work_s, job.created_at) for job in front),
     )

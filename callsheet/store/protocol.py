@@ -318,8 +318,9 @@ class Store(Fleet, Turns, Protocol):
         ...
 
     def lanes(self, heads: int = 1) -> list[Waiting]:
-        """Every backlog that ever had a job, by queue name: sums, and up to ``heads`` jobs of its front.
+        """Every backlog that a job was ever submitted to, or that has jobs that were moved into it, by name.
 
+        Sums, and up to ``heads`` jobs of its front.
         Jobs with a ticket in a queue that several workers serve count as waiting, those in a direct queue do
         not.
         """

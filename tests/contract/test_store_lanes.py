@@ -191,3 +191,16 @@ def test_weights_on_their_way_keep_their_time_while_the_queues_change(store: Sto
     clock.advance(5.0)
     store.desire({"a": Desired(("pro.a100",), load="ltx")}, op=op())
     assert store.desired()["a"].at == clock.now
+
+
+def test_a_backlog_that_jobs_were_moved_into_is_seen_until_they_are_gone(store: Store) -> None:
+    """Nobody ever submitted to it."""
+    submit(store, "moved", work_s=30.0)
+    store.reroute("moved", gpu_class="a100", queue="free.a100", op=op())
+    there = {one.queue: (one.jobs, one.work_s) for one in store.lanes()}
+    assert there == {QUEUE: (0, 0.0), "free.a100": (1, 30.0)}
+    store.set_quotas({"free.a100": 1}, op=op())
+    (ticket,) = store.release("free.a100", op=op())
+    assert {one.queue: one.jobs for one in store.lanes()} == {QUEUE: 0, "free.a100": 1}
+    claimed(store, ticket)
+    assert [one.queue for one in store.lanes()] == [QUEUE]

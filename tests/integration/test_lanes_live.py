@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from callsheet import VideoJob, generate_video
 from callsheet.app import app
 from callsheet.records.states import State
-from callsheet.workers.subscriber import RECONCILE_S
+from callsheet.routing.queues import direct_queue
 from tests.support.live import Live, until
 from tests.support.valkey import Valkey
 
@@ -79,6 +78,15 @@ def warm_only(live: Live) -> bool:
     )
 
 
+def consumers_follow(live: Live) -> bool:
+    """Whether every worker consumes what its GPU is listed with, beside its direct queue."""
+    consumed = app.control.inspect(timeout=2.0).active_queues() or {}
+    return all(
+        {queue["name"] for queue in consumed.get(gpu.name, [])} == {direct_queue(gpu.name), *gpu.queues}
+        for gpu in live.store.gpus()
+    )
+
+
 def test_each_lane_gets_a_gpu_of_its_own_and_workers_serve_what_they_have(live: Live) -> None:
     for lane in LANES:
         assert film(lane).get(timeout=WAIT_S)["model"] == lane
@@ -99,7 +107,7 @@ def test_a_pro_job_of_a_lane_that_nobody_has_takes_a_gpu_and_loads(live: Live) -
 
 def test_an_idle_gpu_loads_by_order_before_the_free_job_comes(live: Live) -> None:
     until(lambda: warm_only(live), within_s=WAIT_S, what="warm lanes only")
-    time.sleep(RECONCILE_S + 0.1)  # a worker's consumers follow its subscription within so long
+    until(lambda: consumers_follow(live), within_s=WAIT_S, what="consumers as subscribed")
     missing = next(lane for lane in (*LANES, "heavy-c") if lane not in set().union(*residents(live).values()))
     job = film(missing)
     job.get(timeout=WAIT_S)

@@ -76,3 +76,11 @@ def test_a_tiers_guaranteed_share_is_served_the_other_way_round() -> None:
     picture = replace(snapshot(fleet, [waiting("free.a100.wan", 9)], specs=SPECS), tiers=tiers)
     order = LaneOrder(picture, {})
     assert [order.queues(one, {"wan"})[0] for one in fleet] == ["free.a100.wan", "pro.a100.wan"]
+
+
+def test_the_shared_lane_has_no_place_of_its_own_before_the_others() -> None:
+    specs = lanes(lane("wan"), lane("", vram_gb=0.0, load_s=0.0))
+    queued = [waiting("free.a100.wan", 1, key=0.0), waiting("free.a100", 1, key=100.0)]
+    one = seat(runs=job(), frees_s=60.0, warm=["wan", ""])
+    queues = LaneOrder(snapshot([one], queued, specs=specs), {}).queues(one, {"wan", ""})
+    assert [name for name in queues if name.startswith("free")] == ["free.a100.wan", "free.a100"]

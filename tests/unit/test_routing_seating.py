@@ -87,6 +87,14 @@ def test_warm_victims_come_before_cold_idle_gpus() -> None:
     assert seated([heir()], [seat(index=0), seat(index=1, runs=job())])[0][2] == "victim"
 
 
+def test_a_load_is_weighed_against_a_victim_that_yields_late() -> None:
+    """Its step takes minutes: an idle GPU has the weights loaded long before."""
+    late = seat(index=1, runs=job(), yields_s=292.0, frees_s=2000.0)
+    assert seated([heir()], [seat(index=0), late]) == [("pro", "a100-0@node", "")]
+    soon = seat(index=1, runs=job(), yields_s=11.9, frees_s=2000.0)
+    assert seated([heir()], [seat(index=0), soon]) == [("pro", "a100-1@node", "victim")]
+
+
 def test_a_cold_victim_yields_when_nothing_else_helps() -> None:
     (one,) = seatings([heir()], [seat(runs=job(of="ltx"))])
     assert (one.victim and one.victim.id, one.loads) == ("victim", True)

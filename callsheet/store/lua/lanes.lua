@@ -1,4 +1,5 @@
 -- offered             hash  queue -> work ever submitted to its backlog
+-- works               hash  queue -> work that waits in it
 -- backlog:{queue}     zset  counted, its front read         published:{queue}  zset  read, but for direct queues
 -- job:{id}            hash  work_s, start_tag, created_at, queue read
 --
@@ -32,14 +33,27 @@ for _, place in ipairs(redis.call('SMEMBERS', key.queues())) do
   end
 end
 
-local answers = {}
+-- Those that had a submit, and those that jobs were moved into.
+local known = {}
 local flat = redis.call('HGETALL', key.offered())
 for i = 1, #flat, 2 do
-  local queue = flat[i]
+  known[flat[i]] = flat[i + 1]
+end
+for _, queue in ipairs(redis.call('HKEYS', key.works())) do
+  if not known[queue] and redis.call('ZCARD', key.backlog(queue)) > 0 then
+    known[queue] = '0'
+  end
+end
+for queue in pairs(out) do
+  known[queue] = known[queue] or '0'
+end
+
+local answers = {}
+for queue, offered in pairs(known) do
   local published = out[queue] or {}
   local jobs = redis.call('ZCARD', key.backlog(queue)) + #published
   local front = heads > 0 and redis.call('ZRANGE', key.backlog(queue), 0, heads - 1) or {}
   local work = redis.call('HGET', key.works(), queue) or '0'
-  answers[#answers + 1] = { queue, string.format('%d', jobs), work, flat[i + 1], rows(front), rows(published) }
+  answers[#answers + 1] = { queue, string.format('%d', jobs), work, offered, rows(front), rows(published) }
 end
 return answers
