@@ -34,6 +34,9 @@ GOOD = {
     "dispatch_vs_celery": 1.5,
     "encode_s": 1.2,
     "idle_cpu_share": 0.004,
+    "rebalance_policy_ms_p50": 60.0,
+    "rebalance_ms_p50": 200.0,
+    "rebalance_peak_mb": 90.0,
 }
 
 
