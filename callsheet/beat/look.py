@@ -62,11 +62,13 @@ def seats(hands: Eyes) -> list[Seat]:
 
 
 def _seats(hands: Eyes, desired: Mapping[str, Desired]) -> list[Seat]:
+    """What is promised is looked at first: a promise that is claimed in between is seen to run as well."""
     store = hands.store
+    promised = [worker for queue in store.published() if (worker := worker_of(queue))]
     return take_seats(
         takers(store),
         {job.worker: job for job in store.running()},
-        (worker for queue in store.published() if (worker := worker_of(queue))),
+        promised,
         desired,
         hands.fleet.lanes,
         hands.fleet.costs,

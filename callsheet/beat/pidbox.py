@@ -50,7 +50,7 @@ def _drop_idle(client: redis.Redis, queue: str, member: str) -> bool:
     """Remove a list that was not used for an hour, unless it is used at this moment."""
     with client.pipeline() as pipe:
         try:
-            pipe.watch(queue)  # type: ignore[no-untyped-call]
+            cast(Any, pipe).watch(queue)  # annotated in some versions of redis-py only
             idle = cast(int | None, pipe.object("IDLETIME", queue))
             if idle is None or idle < ORPHAN_S:
                 return False

@@ -56,13 +56,22 @@ def keep(hands: Hands, account: Account) -> None:
 
 
 def seat_one(hands: Hands, seating: Seating) -> bool:
-    """The victim yields, and the heir's ticket goes to that worker's direct queue."""
-    victim = seating.victim
-    if victim is not None:
-        if not hands.store.order(victim.id, victim.attempt, "yield", reason=seating.reason, op=op()):
-            return False  # it has just ended: its GPU is idle
-        hands.signal(victim.ticket_id, seating.gpu)
+    """The victim yields, and the heir's ticket goes to that worker's direct queue: both or, in vain, neither.
+
+    A tick of another round may run at the same time, from another picture: what it changed meanwhile makes
+    this seating vain.
+    """
+    heir, victim = seating.heir, seating.victim
     ticket = hands.store.assign(
-        seating.heir.job_id, direct_queue(seating.gpu), reason=seating.reason, op=op()
+        heir.job_id,
+        direct_queue(seating.gpu),
+        reason=seating.reason,
+        ticket=heir.ticket,
+        victim=(victim.id, victim.attempt) if victim else None,
+        op=op(),
     )
-    return ticket is not None and hands.publish(ticket)
+    if ticket is None:
+        return False
+    if victim is not None:
+        hands.signal(victim.ticket_id, seating.gpu)
+    return hands.publish(ticket)

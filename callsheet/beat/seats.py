@@ -48,7 +48,7 @@ def take_back(hands: Hands) -> int:
 
 
 def _send(hands: Hands, job: Job, gpu: Gpu, reason: str) -> bool:
-    ticket = hands.store.assign(job.id, direct_queue(gpu.name), reason=reason, op=op())
+    ticket = hands.store.assign(job.id, direct_queue(gpu.name), reason=reason, ticket=job.ticket, op=op())
     return ticket is not None and hands.publish(ticket)
 
 

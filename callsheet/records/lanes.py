@@ -15,6 +15,7 @@ class Head:
     key: float  # its place: jobs with lower ones come first
     work_s: float  # estimated seconds on the reference GPU
     created_at: float  # store time, seconds since the epoch
+    ticket: int = 0  # number of its last ticket
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def heirs_of(waiting: Sequence[Waiting], snapshot: Snapshot) -> list[Heir]:
         name = parse_queue(one.queue)
         if name.tier in preempting:
             found += [
-                Heir(head.job_id, name.tier, name.lane, name.gpu_class, head.work_s, head.key)
+                Heir(head.job_id, name.tier, name.lane, name.gpu_class, head.work_s, head.key, head.ticket)
                 for head in one.heads
             ]
     return sorted(found, key=lambda heir: (heir.key, heir.job_id))

@@ -33,6 +33,7 @@ class Heir:
     need: str  # GPU class that it needs at least
     work_s: float  # estimated seconds on the reference GPU
     key: float  # lower ones come first
+    ticket: int = 0  # number of its last ticket
 
 
 @dataclass(frozen=True, slots=True)

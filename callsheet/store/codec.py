@@ -168,8 +168,8 @@ def read_waiting(row: Sequence[Any], heads: int) -> Waiting:
 def _read_heads(flat: Iterable[str]) -> list[Head]:
     items = iter(flat)
     return [
-        Head(job_id, float(tag_), float(work_s), float(created_at))
-        for job_id, tag_, work_s, created_at in zip(items, items, items, items, strict=True)
+        Head(job_id, float(tag_), float(work_s), float(created_at), int(number))
+        for job_id, tag_, work_s, created_at, number in zip(*[items] * 5, strict=True)
     ]
 
 

@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 WAIT_MS = 200.0  # how long a verb that waits for a replica waits by default
 LOOK_S = 2.0  # how often it is looked whether a replica is there
 WARN_S = 10.0  # how often a replica that lags is told
+_SENTINEL: Any = Sentinel  # some versions of redis-py annotate its making, others do not
 WAIT_CHANNEL = "callsheet:wait"  # nobody listens: see Connection.run_replicated
 
 _DENIED = (AuthenticationError, AuthorizationError, NoPermissionError)
@@ -208,7 +209,8 @@ def sentinel(found: urls.Sentinels, limit_s: float) -> Sentinel:
     each_s = limit_s / len(found.hosts)
     limits = {"socket_timeout": each_s, "socket_connect_timeout": each_s, "retry": Retry(NoBackoff(), 0)}
     options = {"decode_responses": True, **limits, **found.login}
-    return Sentinel(list(found.hosts), sentinel_kwargs=options)  # type: ignore[no-untyped-call]
+    made: Sentinel = _SENTINEL(list(found.hosts), sentinel_kwargs=options)
+    return made
 
 
 def _said(error: object) -> str:

@@ -263,7 +263,10 @@ class MemoryStore(MemoryBooks, Store):
     def order(self, job_id: str, attempt: int, order: str, *, reason: str, op: str) -> bool:
         rules.check_order(order)
         entry = self._ledger.entries.get(job_id)
-        if entry is None or entry.job.state is not State.RUNNING or entry.job.attempt != attempt:
+        return entry is not None and self._ordered(entry, attempt, order, reason)
+
+    def _ordered(self, entry: Entry, attempt: int, order: str, reason: str) -> bool:
+        if entry.job.state is not State.RUNNING or entry.job.attempt != attempt:
             return False
         entry.job = replace(entry.job, order=order)
         self._ledger.note(entry, "ordered", reason, self._now)
@@ -294,14 +297,31 @@ class MemoryStore(MemoryBooks, Store):
                 self._ledger.extend(entry, until, {})
 
     @once
-    def assign(self, job_id: str, queue: str, *, reason: str, op: str) -> Ticket | None:
+    def assign(
+        self,
+        job_id: str,
+        queue: str,
+        *,
+        reason: str,
+        op: str,
+        ticket: int | None = None,
+        victim: tuple[str, int] | None = None,
+    ) -> Ticket | None:
         entry = self._ledger.entries.get(job_id)
         if entry is None or overdue(entry.job, self._now):
             return None
         parked = entry.job.state is State.HELD and entry.job.build
         if not parked and entry.job.state not in (State.PENDING, State.QUEUED):
             return None
+        if ticket is not None and entry.job.ticket != ticket:
+            return None
+        if victim is not None and not self._yields(*victim, reason):
+            return None
         return attempts.assign(self._ledger, entry, queue, reason, self._now)
+
+    def _yields(self, job_id: str, attempt: int, reason: str) -> bool:
+        entry = self._ledger.entries.get(job_id)
+        return entry is not None and not entry.job.order and self._ordered(entry, attempt, "yield", reason)
 
     @once
     def heal(

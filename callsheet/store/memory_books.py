@@ -233,5 +233,5 @@ def waiting(queue: str, published: list[Job], ledger: Ledger, heads: int) -> Wai
         jobs=len(pending) + len(published),
         work_s=ledger.works.get(queue, 0.0) + sum(job.work_s for job in published),
         offered_s=ledger.offered.get(queue, 0.0),
-        heads=tuple(Head(job.id, job.start_tag, job.work_s, job.created_at) for job in front),
+        heads=tuple(Head(job.id, job.start_tag, job.work_s, job.created_at, job.ticket) for job in front),
     )

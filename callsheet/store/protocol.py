@@ -227,10 +227,22 @@ class Store(Fleet, Turns, Protocol):
         """
         ...
 
-    def assign(self, job_id: str, queue: str, *, reason: str, op: str) -> Ticket | None:
+    def assign(
+        self,
+        job_id: str,
+        queue: str,
+        *,
+        reason: str,
+        op: str,
+        ticket: int | None = None,
+        victim: tuple[str, int] | None = None,
+    ) -> Ticket | None:
         """PENDING, QUEUED, or HELD for its build -> QUEUED under a new ticket, in a worker's direct queue.
 
-        The caller publishes the ticket. None: it does not wait (any more).
+        ``ticket``: number of its last ticket as the caller saw it; ``victim``: (id, attempt) of the job that
+        runs there and is told to "yield" in the same step, so that nobody ever sees the one without the
+        other. The caller publishes the ticket. None, and nothing has changed: it does not wait (any more),
+        has had another ticket meanwhile, or its victim does not run that attempt or has an order already.
         """
         ...
 

@@ -211,9 +211,18 @@ class RedisStore(RedisTurns, Store):
         rules.check_op(op)
         return self._scripts.reap(max_crashes=max_crashes, limit=limit, lease_s=lease_s, gap_s=gap_s, op=op)
 
-    def assign(self, job_id: str, queue: str, *, reason: str, op: str) -> Ticket | None:
+    def assign(
+        self,
+        job_id: str,
+        queue: str,
+        *,
+        reason: str,
+        op: str,
+        ticket: int | None = None,
+        victim: tuple[str, int] | None = None,
+    ) -> Ticket | None:
         rules.check_op(op)
-        found = self._scripts.assign(job_id, queue, reason=reason, op=op)
+        found = self._scripts.assign(job_id, queue, reason=reason, ticket=ticket, victim=victim, op=op)
         return Ticket(job_id, found[0], queue, found[1]) if found else None
 
     def heal(

@@ -197,9 +197,19 @@ class Scripts:
         """Ids."""
         return self._run("reap", max_crashes, limit, lease_s, gap_s, op=op)
 
-    def assign(self, job_id: str, queue: str, *, reason: str, op: str) -> tuple[int, int] | None:
-        """(ticket, format), or None when the job does not wait."""
-        found = self._run("assign", job_id, queue, reason, op=op)
+    def assign(
+        self,
+        job_id: str,
+        queue: str,
+        *,
+        reason: str,
+        ticket: int | None,
+        victim: tuple[str, int] | None,
+        op: str,
+    ) -> tuple[int, int] | None:
+        """(ticket, format), or None when the job does not wait, or its victim does not run."""
+        seen = "" if ticket is None else ticket
+        found = self._run("assign", job_id, queue, reason, seen, *(victim or ("", "")), op=op)
         return (int(found[0]), int(found[1])) if found else None
 
     def heal(self, queue: str, *, older_s: float, limit: int, reason: str, op: str) -> list[str]:

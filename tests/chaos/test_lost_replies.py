@@ -149,6 +149,10 @@ VERBS: dict[str, Verb] = {
     "assign": Verb(
         lambda twin, _: twin.queued(), lambda store: store.assign("film", "direct.w", reason="r", op=OP)
     ),
+    "assign with a victim": Verb(
+        lambda twin, _: (twin.running(), twin.submitted("heir")),
+        lambda store: store.assign("heir", "direct.w", reason="r", ticket=0, victim=("film", 1), op=OP),
+    ),
     "reap": Verb(after(11, lambda twin: twin.kept(2)), reaped),
     "heal": Verb(
         after(9, lambda twin: twin.queued()),

@@ -127,7 +127,8 @@ def test_a_waiting_pro_job_takes_the_gpu_of_a_free_one(theatre: Theatre) -> None
     for job in free:
         theatre.open_gate(job.id)
     records = [theatre.check_whole(job, seed=seed) for job, seed in zip(free, (1, 2), strict=True)]
-    assert sorted(record.preemptions for record in records) == [0, 1]
+    told = [list(theatre.store.events(job.id)) for job in (pro, *free)]
+    assert sorted(record.preemptions for record in records) == [0, 1], told
     heir = theatre.record(pro)
     victim = next(record for record in records if record.preemptions)
     assert heir.worker == theatre.store.attempts(victim.id)[0].worker

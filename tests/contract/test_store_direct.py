@@ -243,3 +243,49 @@ def test_a_job_of_another_queue_keeps_its_own_when_it_is_sent(store: Store) -> N
     assert ticket is not None
     hand_back(store, claimed(store, ticket))
     assert store.backlog_jobs("pro.a100") == [job_id]
+
+
+# -- the seat of a victim: both at once
+
+
+def victim_of(store: Store) -> Lease:
+    return running(store, job_id="victim")
+
+
+def test_the_victim_is_told_and_the_heir_is_sent_in_one_step(store: Store) -> None:
+    lease, job_id = victim_of(store), submitted(store)
+    ticket = store.assign(
+        job_id, DIRECT, reason="pro waits", ticket=0, victim=("victim", lease.attempt), op=op()
+    )
+    assert ticket == Ticket(job_id, 1, DIRECT)
+    assert store.get("victim").order == "yield"
+    assert (kinds(store, "victim")[-1], store.events("victim")[-1].reason) == ("ordered", "pro waits")
+
+
+VAIN: dict[str, Callable[[Store, str], dict[str, object]]] = {
+    "the victim ended": lambda store, _: {"victim": (ended(store), 1)},
+    "nobody knows the victim": lambda store, _: {"victim": ("nobody", 1)},
+    "another attempt of it runs": lambda store, _: {"victim": ("victim", 2)},
+    "it yields for another": lambda store, _: {
+        "victim": ("victim", 1) if store.order("victim", 1, "yield", reason="", op=op()) else None
+    },
+    "the heir was sent elsewhere": lambda store, job_id: {
+        "victim": ("victim", 1),
+        "ticket": store.get(job_id).ticket - (assign(store, job_id, direct_queue("v")) is None),
+    },
+}
+
+
+@pytest.mark.parametrize("why", VAIN)
+def test_a_seat_in_vain_changes_nothing(store: Store, why: str) -> None:
+    """Neither the heir nor the victim, whatever changed since the caller looked."""
+    victim_of(store)
+    job_id = submitted(store)
+    changes = VAIN[why](store, job_id)
+    changes.setdefault("ticket", store.get(job_id).ticket)
+    before = store.get_many([job_id, "victim"])
+    told = kinds(store, job_id), kinds(store, "victim")
+    assert store.assign(job_id, DIRECT, reason="pro waits", op=op(), **changes) is None  # type: ignore[arg-type]
+    assert store.get_many([job_id, "victim"]) == before
+    assert (kinds(store, job_id), kinds(store, "victim")) == told
+    assert DIRECT not in store.published()

@@ -80,7 +80,7 @@ def test_lanes_tell_sums_and_heads(store: Store) -> None:
     told = {one.queue: one for one in store.lanes(2)}[QUEUE]
     heads = [store.get(name) for name in ("one", "two")]
     assert told == Waiting(
-        QUEUE, 3, 70.0, 70.0, tuple(Head(j.id, j.start_tag, j.work_s, j.created_at) for j in heads)
+        QUEUE, 3, 70.0, 70.0, tuple(Head(j.id, j.start_tag, j.work_s, j.created_at, j.ticket) for j in heads)
     )
 
 

@@ -244,10 +244,21 @@ class StoreMachine(RuleBasedStateMachine):
             lambda store, op: store.lose(*fence, reason="its child died", max_crashes=max_crashes, op=op),
         )
 
-    @rule(name=IDS, worker=WORKERS, repeat=MAYBE)
-    def assign(self, name: str, worker: str, repeat: bool) -> None:
+    @rule(
+        name=IDS,
+        worker=WORKERS,
+        seen=st.none() | st.integers(0, 2),
+        victim=st.none() | st.tuples(IDS, st.integers(1, 2)),
+        repeat=MAYBE,
+    )
+    def assign(
+        self, name: str, worker: str, seen: int | None, victim: tuple[str, int] | None, repeat: bool
+    ) -> None:
         ticket = self.twice(
-            repeat, lambda store, op: store.assign(name, f"direct.{worker}", reason="free", op=op)
+            repeat,
+            lambda store, op: store.assign(
+                name, f"direct.{worker}", reason="free", ticket=seen, victim=victim, op=op
+            ),
         )
         if ticket is not None and not isinstance(ticket, type):
             self.tickets.append(ticket)

@@ -58,7 +58,7 @@ class SentinelTrio:
             wait_in_step(self.primary)
             for port in self.ports:
                 self.processes.append(self._start(port))
-            until(self._agreed, within_s=15, what="three Sentinels that know each other and the replica")
+            until(self._agreed, within_s=60, what="three Sentinels that know each other and the replica")
         except BaseException:
             self._stack.close()
             raise

@@ -1,7 +1,7 @@
 -- offered             hash  queue -> work ever submitted to its backlog
 -- works               hash  queue -> work that waits in it
 -- backlog:{queue}     zset  counted, its front read         published:{queue}  zset  read, but for direct queues
--- job:{id}            hash  work_s, start_tag, created_at, queue read
+-- job:{id}            hash  work_s, start_tag, created_at, ticket, queue read
 --
 -- args: how many heads, prefix of direct queues.
 -- Answers {{queue, jobs, offered_s, {id, start_tag, work_s, created_at, ...} of the backlog's front, the same of all
@@ -12,8 +12,8 @@ local heads, direct = num(arg(1)), arg(2)
 local function rows(ids)
   local found = {}
   for _, id in ipairs(ids) do
-    local job = redis.call('HMGET', key.job(id), 'start_tag', 'work_s', 'created_at')
-    for _, value in ipairs({ id, job[1] or '0', job[2] or '0', job[3] or '0' }) do
+    local job = redis.call('HMGET', key.job(id), 'start_tag', 'work_s', 'created_at', 'ticket')
+    for _, value in ipairs({ id, job[1] or '0', job[2] or '0', job[3] or '0', job[4] or '0' }) do
       found[#found + 1] = value
     end
   end
