@@ -32,6 +32,8 @@ from tests.support.valkey import Valkey
 NAMES = [f"job-{n}" for n in range(4)]
 IDS = st.sampled_from(NAMES)
 QUEUES = st.sampled_from(["free.h100", "pro.a100"])
+SEEN = st.none() | st.integers(0, 2)
+VICTIM = st.none() | st.tuples(IDS, st.integers(1, 2))
 WORKERS = st.sampled_from(["w0", "w1"])
 BUILDS = st.sampled_from(["", "", "b1", "b2"])
 SECONDS = st.sampled_from([0.0, 0.000001, 1.0, 2.5, 10.0])
@@ -244,22 +246,10 @@ class StoreMachine(RuleBasedStateMachine):
             lambda store, op: store.lose(*fence, reason="its child died", max_crashes=max_crashes, op=op),
         )
 
-    @rule(
-        name=IDS,
-        worker=WORKERS,
-        seen=st.none() | st.integers(0, 2),
-        victim=st.none() | st.tuples(IDS, st.integers(1, 2)),
-        repeat=MAYBE,
-    )
-    def assign(
-        self, name: str, worker: str, seen: int | None, victim: tuple[str, int] | None, repeat: bool
-    ) -> None:
-        ticket = self.twice(
-            repeat,
-            lambda store, op: store.assign(
-                name, f"direct.{worker}", reason="free", ticket=seen, victim=victim, op=op
-            ),
-        )
+    @rule(name=IDS, worker=WORKERS, seen=SEEN, victim=VICTIM, repeat=MAYBE)
+    def assign(self, name: str, worker: str, seen: int | None, victim: Any, repeat: bool) -> None:
+        known: Any = {"ticket": seen, "victim": victim, "reason": "free"}
+        ticket = self.twice(repeat, lambda store, op: store.assign(name, f"direct.{worker}", op=op, **known))
         if ticket is not None and not isinstance(ticket, type):
             self.tickets.append(ticket)
 
